@@ -61,9 +61,10 @@ def device_columns(status: DeviceStatus) -> DeviceColumns:
     )
 
 
-def plan_columns(floor_bytes: int, peak_bytes: int, rungs: int) -> PlanColumns:
-    """Return the columns of an execution plan."""
-    return PlanColumns(floor=format_bytes(floor_bytes), peak=format_bytes(peak_bytes), rungs=str(rungs))
+def plan_columns(floor_bytes: int, peak_bytes: int, rungs: int, gap_percent: str = "-") -> PlanColumns:
+    """Return the columns of an execution plan; the gap is a decimal, or - if no bound is known."""
+    gap = gap_percent if gap_percent == "-" else f"{gap_percent}%"
+    return PlanColumns(floor=format_bytes(floor_bytes), peak=format_bytes(peak_bytes), rungs=str(rungs), gap=gap)
 
 
 def _rung(status: DeviceStatus) -> str:

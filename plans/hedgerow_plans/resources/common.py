@@ -44,15 +44,12 @@ class Rule:
     expression: str  # CEL; `self` is the part
     message: str
     holds: Callable[[Any], bool] | None = None
-    reason: str = "FieldValueInvalid"
 
 
-class Part(BaseModel):
-    """A part of a spec: immutable, camelCase in YAML, intolerant of unknown fields, with rules."""
+class Ruled(BaseModel):
+    """Something with rules: immutable, camelCase in YAML."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
-    )
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     @model_validator(mode="after")
@@ -68,13 +65,19 @@ class Part(BaseModel):
         schema = handler.resolve_ref_schema(handler(core_schema))
         if cls.rules:
             schema["x-kubernetes-validations"] = [
-                {"rule": rule.expression, "message": rule.message, "reason": rule.reason} for rule in cls.rules
+                {"rule": rule.expression, "message": rule.message} for rule in cls.rules
             ]
         return schema
 
     def to_yaml_form(self) -> dict[str, Any]:
-        """Return the part as it stands in a manifest: camelCase, without what is not set."""
+        """Return it as it stands in a manifest: camelCase, without what is not set."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class Part(Ruled):
+    """A part of a spec: intolerant of unknown fields."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class StatusPart(Part):
@@ -98,12 +101,20 @@ class Metadata(StatusPart):
     finalizers: tuple[str, ...] = ()
 
 
-class Resource(BaseModel):
+class Resource(Ruled):
     """One object of one of our kinds; the subclasses add `spec` and `status`."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
-    )
+    model_config = ConfigDict(extra="ignore")
+
     api_version: str = API_VERSION
     kind: str = ""
     metadata: Metadata
+
+
+def label_name_rule(kind: str, why: str) -> Rule:
+    """Return the rule that the name of an object is a DNS label, shorter and plainer than Kubernetes would allow."""
+    return Rule(
+        "size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",
+        f"the name of a {kind} must have at most 63 characters and no dots: {why}",
+        lambda resource: len(resource.metadata.name) <= 63 and "." not in resource.metadata.name,
+    )

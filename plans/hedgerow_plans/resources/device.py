@@ -16,6 +16,7 @@ from hedgerow_plans.resources.common import (
     StatusPart,
     Timestamp,
     Word,
+    label_name_rule,
 )
 from hedgerow_plans.resources.conditions import Conditions
 from hedgerow_plans.resources.quantities import Quantity, parse_quantity
@@ -157,6 +158,8 @@ class DeviceStatus(StatusPart):
 
 class Device(Resource):
     """One device of the fleet; its name is the device's id, its namespace the fleet."""
+
+    rules = (label_name_rule("Device", "it is part of the device's MQTT topics"),)
 
     spec: DeviceSpec
     status: DeviceStatus = DeviceStatus()

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hedgerow_plans.resources.common import Count, Part, Resource, Rule, StatusPart
+from hedgerow_plans.resources.common import Count, Part, Resource, Rule, StatusPart, label_name_rule
 from hedgerow_plans.resources.conditions import Conditions
 from hedgerow_plans.resources.quantities import Quantity, parse_quantity
 
@@ -123,6 +123,8 @@ class DeviceClassStatus(StatusPart):
 
 class DeviceClass(Resource):
     """A kind of device: its memory budget, speed and energy."""
+
+    rules = (label_name_rule("DeviceClass", "it is the value of a label"),)
 
     spec: DeviceClassSpec
     status: DeviceClassStatus = DeviceClassStatus()

@@ -32,6 +32,7 @@ class PlanColumns(Part):
     floor: Shown = Field(default="", description="Such as 1.1Mi.")
     peak: Shown = Field(default="", description="Such as 6.3Mi.")
     rungs: Shown = Field(default="", description="How many plans there are.")
+    gap: Shown = Field(default="", description="Such as 0.02%, or -.")
 
 
 class ExecutionPlanSpec(Part):

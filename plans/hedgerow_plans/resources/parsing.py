@@ -60,7 +60,7 @@ def _complaint(detail: dict[str, Any]) -> str:
             return "must be given"
         case "extra_forbidden":
             return "is not a field that exists; look for a typing error"
-        case "rule" | "quantity":
+        case "quantity":
             return str(detail["msg"]).rstrip(".")
     problem = str(detail["msg"])
     return f"{problem[:1].lower()}{problem[1:]}, and it is {_shown(detail['input'])}"

@@ -24,6 +24,7 @@ from hedgerow_plans.resources.common import (
     StatusPart,
     Timestamp,
     Word,
+    label_name_rule,
 )
 from hedgerow_plans.resources.conditions import Conditions
 from hedgerow_plans.resources.reasons import JobState
@@ -247,6 +248,8 @@ class TrainingJobStatus(StatusPart):
 
 class TrainingJob(Resource):
     """Trains a model on a set of devices, on their own data, inside their budgets."""
+
+    rules = (label_name_rule("TrainingJob", "it is the value of a label"),)
 
     spec: TrainingJobSpec
     status: TrainingJobStatus = TrainingJobStatus()
