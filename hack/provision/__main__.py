@@ -1,7 +1,7 @@
-"""The command line behind `hack/setup`: venv, servers, lock, doctor. Problems are one sentence and exit code 1."""
+"""The command line behind `hack/setup`. A Problem is one sentence and exit code 1, never a traceback."""
 
 import argparse
-import datetime
+import datetime as dt
 import os
 import signal
 import sys
@@ -17,7 +17,7 @@ from provision.progress import say
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COOL_DOWN_DAYS = 7
-"""The lock takes nothing younger, so that a withdrawn or malicious release is noticed before it reaches us."""
+"""The lock takes nothing younger, so that a bad release is noticed and withdrawn before it reaches us."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,7 +54,7 @@ def _perform(options: argparse.Namespace, root: Path) -> None:
     if options.command == "venv":
         print(pythons.make_project_venv(REPOSITORY, root, os.environ))
     elif options.command == "lock":
-        newest = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=COOL_DOWN_DAYS)
+        newest = dt.datetime.now(dt.UTC).date() - dt.timedelta(days=COOL_DOWN_DAYS)
         print(pythons.write_lock(REPOSITORY, root, os.environ, newest.isoformat()))
     elif options.command == "doctor":
         for line in doctor.examine(os.environ):

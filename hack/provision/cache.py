@@ -1,7 +1,7 @@
-"""The cache folder: finished bundles with a checksum manifest beside them, and nothing half-written under a final name.
+"""The cache folder: finished bundles with checksums beside them, and nothing half-written under a final name.
 
-An entry is a folder `bundles/<name>/<key>`; the key covers everything the bundle was made from, so a changed pin is another
-entry. It appears by one rename of a finished folder. Only files: it builds nothing and knows no versions.
+An entry is a folder `bundles/<name>/<key>`; the key covers everything the bundle was made from, so a changed
+pin is another entry. It appears by one rename of a finished folder. It builds nothing and knows no versions.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class Entry:
     files: Mapping[str, tuple[int, str]]
 
     def fault(self, thorough: bool) -> str | None:
-        """Say what is wrong with the files, or None; thorough reads every byte, otherwise sizes are compared."""
+        """Say what is wrong with the files, or None; thorough reads every byte, else only sizes count."""
         for name, (size_bytes, sha256) in self.files.items():
             path = self.folder / name
             if not path.is_file():
@@ -79,7 +79,7 @@ def read_entry(folder: Path) -> Entry | str | None:
 
 
 def begin(final: Path) -> Path:
-    """Make an empty folder beside an entry to be, and clear away what killed runs left. Call under the bundle's lock."""
+    """Make an empty folder beside an entry to be and clear up after killed runs; call under the lock."""
     final.parent.mkdir(parents=True, exist_ok=True)
     for left_over in [*final.parent.glob(f"{PARTIAL}*"), *final.parent.glob(f"{BROKEN}*")]:
         shutil.rmtree(left_over, ignore_errors=True)

@@ -1,6 +1,6 @@
 """Runs tools as child processes that end with us, showing progress from the last line of what they print.
 
-A child gets a process group of its own, so that an interrupt reaches everything it started. No shell, no input.
+A child gets a process group of its own, so that an interrupt reaches all it started. No shell, no input.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ def run(
 ) -> str:
     """Run a tool for a purpose ("build etcd"), return what it printed; Problem when it fails.
 
-    finish_when_interrupted is for dpkg, which must not be stopped half-way: the interrupt is obeyed afterwards.
+    finish_when_interrupted is for dpkg, which must not be stopped half-way: the interrupt counts afterwards.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     ticker = Ticker(purpose)
@@ -44,7 +44,7 @@ def run(
             cwd=cwd,
             env=None if environ is None else dict(environ),
             start_new_session=True,
-            preexec_fn=None if finish_when_interrupted else _die_with_parent(),
+            preexec_fn=None if finish_when_interrupted else _die_with_parent(),  # noqa: PLW1509 - no threads
         )
         code = _attend(child, log, ticker, finish_when_interrupted)
     output = log.read_text(errors="replace")
@@ -61,9 +61,7 @@ def _attend(child: subprocess.Popen[bytes], log: Path, ticker: Ticker, finish_wh
             time.sleep(POLL_SECONDS)
     except BaseException:
         if finish_when_interrupted:
-            say(
-                f"  {ticker.what}: interrupted; waiting until dpkg has finished, so that it is not left half-way"
-            )
+            say(f"  {ticker.what}: interrupted; waiting for dpkg, which must not be left half-way")
             child.wait()
         else:
             stop_group(child)
@@ -102,7 +100,7 @@ def last_words(log: Path) -> str:
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """Have the kernel end the child when this process is killed outright; loaded before the fork, which must do little."""
+    """Have the kernel end the child when this process is killed outright; prctl is found before the fork."""
     library = ctypes.CDLL(None)
     return lambda: library.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

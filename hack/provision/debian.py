@@ -1,6 +1,6 @@
-"""Gets programs from Debian packages: installed as root or with sudo, else unpacked into the cache without either.
+"""Gets programs from Debian packages: installed as root or with sudo, else unpacked into the cache.
 
-Installing never leaves a service running or enabled because of us: tests start their own servers on their own ports.
+Installing never leaves a service running or enabled because of us: tests start servers of their own.
 """
 
 import os
@@ -49,7 +49,7 @@ class Way(StrEnum):
 
 
 def way(has_apt: bool, is_root: bool, sudo_works: bool, prefers_unpacking: bool) -> Way:
-    """Decide how: as root, else with a sudo that asks for no password, else unpacked; without apt-get not at all."""
+    """Decide how: as root, else with a sudo that asks nothing, else unpacked; without apt-get not at all."""
     if not has_apt:
         return Way.NONE
     if prefers_unpacking:
@@ -83,7 +83,7 @@ def install(packages: Sequence[str], services: Sequence[str], root: Path, enviro
     purpose = f"install {' '.join(packages)} from Debian {how}"
     log = root / "logs" / "apt.log"
     with step_lock(root, "apt"):
-        _update_lists(packages, prefix, log, environ)
+        _download_for_system(packages, prefix, log, environ)
         children.run(
             "apt-get",
             [*prefix, "env", *told, "sh", "-c", INSTALL_SCRIPT],
@@ -95,8 +95,10 @@ def install(packages: Sequence[str], services: Sequence[str], root: Path, enviro
     return True
 
 
-def _update_lists(packages: Sequence[str], prefix: list[str], log: Path, environ: Mapping[str, str]) -> None:
-    """Download the packages; only when that fails (no lists yet, or old ones) refresh the lists and try again."""
+def _download_for_system(
+    packages: Sequence[str], prefix: list[str], log: Path, environ: Mapping[str, str]
+) -> None:
+    """Download the packages; when that fails (no lists yet, or old ones) refresh the lists and try again."""
     command = [
         *prefix,
         "apt-get",
@@ -125,9 +127,9 @@ def key(bundle: DebianBundle) -> str:
 
 
 def unpack(bundle: DebianBundle, root: Path, environ: Mapping[str, str]) -> cache.Entry:
-    """Unpack a bundle and the libraries this machine lacks into its cache entry. Call under the bundle's lock."""
+    """Unpack a bundle and the libraries this machine lacks into its cache entry; call under its lock."""
     with step_lock(root, "apt"):
-        archives = _download(bundle, root, environ)
+        archives = _download_for_cache(bundle, root, environ)
     final = cache.entry_folder(root, bundle.name, key(bundle))
     partial = cache.begin(final)
     for archive in archives:
@@ -145,8 +147,8 @@ def unpack(bundle: DebianBundle, root: Path, environ: Mapping[str, str]) -> cach
     return cache.publish(partial, final, version, "unpacked from Debian packages")
 
 
-def _download(bundle: DebianBundle, root: Path, environ: Mapping[str, str]) -> list[Path]:
-    """Have apt-get work out and download what is missing, with lists and archives of our own, so that it needs no root."""
+def _download_for_cache(bundle: DebianBundle, root: Path, environ: Mapping[str, str]) -> list[Path]:
+    """Have apt-get download what is missing, with lists and archives of our own, so that it needs no root."""
     apt = root / "apt"
     archives = apt / "archives" / bundle.name
     shutil.rmtree(archives, ignore_errors=True)
@@ -173,7 +175,7 @@ def _download(bundle: DebianBundle, root: Path, environ: Mapping[str, str]) -> l
 
 
 def _write_wrappers(bundle: DebianBundle, partial: Path) -> None:
-    """Put a script for each program at the top of the entry; it execs, so that its process is the program's."""
+    """Put a script for each program at the top of the entry; it execs, so its process is the program's."""
     found = [path for path in (partial / "root").rglob("*.so*") if path.is_file()]
     folders = sorted({str(path.parent.relative_to(partial / "root")) for path in found})
     libraries = ":".join(f"$root/{folder}" for folder in folders)
@@ -183,8 +185,8 @@ def _write_wrappers(bundle: DebianBundle, partial: Path) -> None:
         ]
         if not places:
             raise Problem(
-                f"Debian's {' '.join(bundle.packages)} brought no {program.name}: install {program.name} yourself so that "
-                "it is on PATH."
+                f"Debian's {' '.join(bundle.packages)} brought no {program.name}: "
+                f"install {program.name} yourself so that it is on PATH."
             )
         wrapper = partial / program.name
         wrapper.write_text(WRAPPER.format(libraries=libraries, program=f"{places[0]}/{program.name}"))

@@ -35,7 +35,7 @@ def _go(environ: Mapping[str, str]) -> str:
     version = golang.go_version(Path(found), environ) if found else None
     if version and version >= needed:
         return f"{written(version)} at {found}"
-    return f"{written(needed)} is needed and not on PATH: would be taken from PyPI when something has to be built"
+    return f"{written(needed)} is needed and not on PATH: would come from PyPI when something has to be built"
 
 
 def _program(name: str, environ: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Makes sure that programs are here: finds them, else builds or installs them, one step at a time, each under its lock."""
+"""Makes sure that programs are here: finds them, else builds or installs them, each step under its lock."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -53,15 +53,16 @@ def _tell(program: Program, choice: Choice) -> None:
 def _obtained(program: Program, environ: Mapping[str, str]) -> Binary:
     choice = resolve(program, environ, thorough=True)
     if choice.binary is None:
+        why = "; ".join(choice.passed_over) or "it is not where it should be"
         raise Problem(
-            f"{program.name} was obtained but is not usable ({'; '.join(choice.passed_over) or 'it is not where it should be'}): "
+            f"{program.name} was obtained but is not usable ({why}): "
             f"install {program.name} yourself so that it is on PATH."
         )
     return choice.binary
 
 
 def obtain(bundle: GoBundle | DebianBundle, environ: Mapping[str, str]) -> str | None:
-    """Build, install or unpack a bundle; returns the name of the program that stands in when it cannot be had."""
+    """Build, install or unpack a bundle; returns the program that stands in when it cannot be had."""
     root = cache.cache_root(environ)
     if isinstance(bundle, GoBundle):
         say(f"{bundle.name} {bundle.version} is built from Go modules (once; kept in {root})")
@@ -83,8 +84,8 @@ def _from_debian(bundle: DebianBundle, way: Way, environ: Mapping[str, str]) -> 
     root = cache.cache_root(environ)
     if way is Way.NONE:
         raise Problem(
-            f"{bundle.name} cannot be had here, because there is no apt-get to get it with: install {bundle.name} yourself "
-            "so that it is on PATH."
+            f"{bundle.name} cannot be had here, because there is no apt-get to get it with: "
+            f"install {bundle.name} yourself so that it is on PATH."
         )
     if way is not Way.UNPACK:
         try:

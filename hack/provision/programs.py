@@ -1,6 +1,7 @@
-"""The table of programs: how each tells its version, which versions are good, and where it is to be had. Pure data.
+"""The table of programs: how each tells its version, which versions are good, where it comes from. Pure data.
 
-A bundle is what is built or installed in one go and kept in one cache entry; a program belongs to exactly one bundle.
+A bundle is what is built or installed in one go and kept in one cache entry; a program belongs to one bundle.
+To add one (nodes without kubelets, a clustered broker): a module under hack/go and a row in each table.
 """
 
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ class GoBundle:
 
 @dataclass(frozen=True, slots=True)
 class DebianBundle:
-    """Programs of Debian packages; `services` must not keep running on the developer's machine because of us."""
+    """Programs of Debian packages; `services` must not run on the developer's machine because of us."""
 
     name: str
     packages: tuple[str, ...]
@@ -55,7 +56,7 @@ _KUBERNETES_LINK = tuple(
         ("buildDate", KUBERNETES_DATE),
     )
 )
-# Helm judges a chart's kubeVersion by these when it has no cluster; its own Makefile takes them from client-go's version.
+# Helm judges a chart's kubeVersion by these when it has no cluster; they follow its client-go.
 _HELM_LINK = (
     ("helm.sh/helm/v3/internal/version.version", "v3.22.0"),
     ("helm.sh/helm/v3/internal/version.gitTreeState", "clean"),

@@ -1,4 +1,4 @@
-"""Tells a person what is going on: a live line on a terminal, otherwise a line now and then. Writes to stderr only."""
+"""Tells a person what is going on: a live line on a terminal, else a line now and then. Writes to stderr."""
 
 import sys
 import time

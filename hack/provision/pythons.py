@@ -1,6 +1,6 @@
 """Makes virtual environments: the repository's own from its lock, and small ones in the cache for tools.
 
-A venv cannot be built elsewhere and renamed (its scripts name their folder), so a stamp written last says it is finished.
+A venv cannot be built elsewhere and renamed (its scripts name their folder): a stamp written last says done.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def stamp_of(lock: bytes, pyproject: bytes, python_version: str, folder: Path) -
 
 
 def next_step(wanted: str, finished: str | None, begun: str | None, python_runs: bool) -> str:
-    """Decide what a venv needs: "nothing", "continue" (an interrupted installation of the same) or "rebuild"."""
+    """Decide what a venv needs: "nothing", "continue" (an interrupted installation) or "rebuild"."""
     if not python_runs:
         return "rebuild"
     if finished == wanted:
@@ -61,7 +61,7 @@ def _start_over(venv: Path, wanted: str, root: Path, environ: Mapping[str, str])
 
 
 def _install(repository: Path, venv: Path, lock: Path, root: Path, environ: Mapping[str, str]) -> None:
-    pip = [venv / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
+    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
     log = root / "logs" / "venv.log"
     children.run(
         "pip",
@@ -80,13 +80,13 @@ def _install(repository: Path, venv: Path, lock: Path, root: Path, environ: Mapp
 
 
 def create_venv(folder: Path, root: Path, environ: Mapping[str, str]) -> None:
-    """Make an empty venv with pip, getting Debian's missing half of Python first where that is the trouble."""
-    if shutil.which("python3") and not _has_ensurepip(environ):
+    """Make an empty venv with pip, getting Debian's missing half of Python first where need be."""
+    if not _has_ensurepip(environ):
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
         if not debian.install((package,), (), root, environ):
             raise Problem(
-                f"This Python ({sys.executable}) cannot make virtual environments: install the package {package} (or use "
-                "another Python >= 3.11) and run the same command again."
+                f"This Python ({sys.executable}) cannot make virtual environments: install the package "
+                f"{package} (or use another Python >= 3.11) and run the same command again."
             )
     children.run(
         "python",
@@ -117,29 +117,12 @@ def write_lock(repository: Path, root: Path, environ: Mapping[str, str], newest:
     """Write hack/requirements/dev.txt anew with uv, taking nothing published after `newest` (YYYY-MM-DD)."""
     uv = _obtain_uv(root, environ)
     output = repository / "hack" / "requirements" / "dev.txt"
-    options = [
-        "--universal",
-        "--generate-hashes",
-        "--no-emit-index-url",
-        "--no-header",
-        "--no-annotate",
-        "--upgrade",
-    ]
+    options = ["--universal", "--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate"]
+    options += ["--upgrade", "--python-version", "3.11", "--extra", "dev", "--exclude-newer", newest]
+    target = str(output.relative_to(repository))
     children.run(
         "uv",
-        [
-            uv,
-            "pip",
-            "compile",
-            *options,
-            "--python-version",
-            "3.11",
-            "--extra",
-            "dev",
-            "--exclude-newer",
-            newest,
-        ]
-        + ["--output-file", output.relative_to(repository), "pyproject.toml"],
+        [uv, "pip", "compile", *options, "--output-file", target, "pyproject.toml"],
         purpose="resolve the development packages",
         log=root / "logs" / "lock.log",
         cwd=repository,

@@ -53,7 +53,7 @@ class Choice:
 
 
 def choose(program: Program, candidates: Iterable[Candidate]) -> Choice:
-    """Take the first good candidate; a copy the developer named is taken whatever its version, and must run."""
+    """Take the first good candidate; one the developer named is taken whatever its version, and must run."""
     passed_over: list[str] = []
     broken: Candidate | None = None
     for candidate in candidates:
@@ -63,7 +63,8 @@ def choose(program: Program, candidates: Iterable[Candidate]) -> Choice:
             return Choice(binary, tuple(passed_over), broken)
         if candidate.origin is Origin.NAMED:
             raise Problem(
-                f"KUBEBUILDER_ASSETS names {candidate.path}, but {objection}: correct or unset KUBEBUILDER_ASSETS."
+                f"KUBEBUILDER_ASSETS names {candidate.path}, but {objection}: "
+                "correct or unset KUBEBUILDER_ASSETS."
             )
         if candidate.origin is Origin.CACHE:
             broken = candidate

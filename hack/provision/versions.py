@@ -7,7 +7,7 @@ Numbers = tuple[int, int, int]
 
 
 def parse_version(text: str) -> Numbers | None:
-    """Read the first thing that looks like a version: `v1.34.4-dispatcher` is (1, 34, 4), `go1.26` is (1, 26, 0)."""
+    """Read the first thing like a version: `v1.34.4-dispatcher` is (1, 34, 4), `go1.26` is (1, 26, 0)."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
