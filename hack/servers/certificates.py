@@ -10,6 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from servers.files import write_private
+
 _LIFETIME = dt.timedelta(days=30)
 # A virtual machine's clock may jump back a little after the certificates are made.
 _LEEWAY = dt.timedelta(hours=1)
@@ -99,6 +101,4 @@ def _private_pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    path.touch(mode=0o600)
-    path.write_bytes(content)
-    return path
+    return write_private(path, content.decode())

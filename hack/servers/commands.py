@@ -27,17 +27,22 @@ class Command:
     ) -> Completed:
         """Run it to its end; unless `check` is false, a failure is a problem with what it wrote to stderr."""
         words = [str(argument) for argument in arguments]
-        completed = subprocess.run(
-            [str(self.path), *words],
-            input="" if input is None else input,
-            capture_output=True,
-            text=True,
-            env=dict(self.environment),
-            timeout=timeout_seconds,
-            check=False,
-        )
+        command = " ".join([self.path.name, *words])
+        try:
+            completed = subprocess.run(
+                [str(self.path), *words],
+                input="" if input is None else input,
+                capture_output=True,
+                text=True,
+                env=dict(self.environment),
+                timeout=timeout_seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ServerProblem(
+                f"`{command}` had not ended after {timeout_seconds:g} s and was killed."
+            ) from error
         if check and completed.returncode != 0:
             said = (completed.stderr or completed.stdout).strip()
-            command = " ".join([self.path.name, *words])
             raise ServerProblem(f"`{command}` failed with status {completed.returncode}: {said}")
         return completed

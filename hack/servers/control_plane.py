@@ -5,6 +5,7 @@ for this control plane alone. The controller-manager brings garbage collection, 
 Deployments and Jobs.
 """
 
+import os
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from provision.find import locate
 from servers import certificates, environments, etcd, kubeconfig, ports, processes, web
 from servers.certificates import Authority, KeyPair
 from servers.commands import Command
+from servers.files import write_private
 from servers.ports import LOOPBACK
 from servers.problems import ServerProblem
 from servers.processes import Process
@@ -47,11 +49,17 @@ def start_or_use(folder: Path, *, say: Say = quiet) -> Iterator[ControlPlane]:
 
 def use(folder: Path, named: str, *, say: Say = quiet) -> ControlPlane:
     """Give a cluster that is there already, through a private copy of its kubeconfig; nothing is started."""
+    missing = [file for file in named.split(os.pathsep) if not Path(file).is_file()]
+    if missing:
+        remedy = (
+            f"correct it, or set {kubeconfig.TEST_VARIABLE} to nothing to have a cluster started for you."
+        )
+        raise ServerProblem(f"The kubeconfig {missing[0]} that the environment names is no file; {remedy}")
     theirs = Command(
         locate("kubectl").path, environments.clean(KUBECONFIG=named, KUBECACHEDIR=str(folder / "cache"))
     )
     text = theirs("config", "view", "--raw", "--flatten", "--minify").stdout
-    control_plane = _control_plane(kubeconfig.write_private(folder / "kubeconfig", text), ())
+    control_plane = _control_plane(write_private(folder / "kubeconfig", text), ())
     answer = control_plane.kubectl("get", "--raw", "/readyz", check=False)
     if answer.returncode != 0:
         remedy = (

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from servers.certificates import KeyPair
+from servers.files import write_private
 
 TEST_VARIABLE = "HEDGEROW_TEST_KUBECONFIG"
 VARIABLE = "KUBECONFIG"
@@ -40,13 +41,6 @@ def write(path: Path, *, server: str, authority: Path, client: KeyPair) -> Path:
         "current-context": name,
     }
     return write_private(path, yaml.safe_dump(document, sort_keys=False))
-
-
-def write_private(path: Path, text: str) -> Path:
-    """Write a file that only its owner can read."""
-    path.touch(mode=0o600)
-    path.write_text(text)
-    return path
 
 
 def _base64(path: Path) -> str:

@@ -76,8 +76,6 @@ class Process:
 
     def log_text(self) -> str:
         """Everything this process has written since it was started."""
-        if not self.log.exists():
-            return ""
         with self.log.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode(errors="replace")
@@ -91,7 +89,11 @@ class Process:
                 pass  # the server, and with it the keeper, has ended already
             finally:
                 self._keeper.stdin.close()
-        self._keeper.wait(_KEEPER_TIMEOUT_SECONDS)
+        try:
+            self._keeper.wait(_KEEPER_TIMEOUT_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            stuck = f"{self.name} (process {self.pid}) was told to end {_KEEPER_TIMEOUT_SECONDS:g} s ago and has not"
+            raise ServerProblem(f"{stuck}; end it by hand, and see its log {self.log}.") from error
 
     def _ended_too_early(self) -> ServerProblem:
         problem = PortTaken if _PORT_TAKEN in self.log_text().lower() else ServerProblem
@@ -114,23 +116,29 @@ def start(
     grace_seconds: float = 10.0,
 ) -> Process:
     """Start `program` so that it ends with this process at the latest; its output is appended to `log`."""
-    log_start = log.stat().st_size if log.exists() else 0
-    keeper_process = subprocess.Popen(
-        [
-            *(sys.executable, "-I", "-S", keeper.__file__),
-            *(str(os.getpid()), str(grace_seconds), str(log)),
-            *(str(program), *options),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        env=environments.clean(),
-        start_new_session=True,  # Ctrl-C at a terminal is the starter's to handle
+    keeper_command = (
+        sys.executable,
+        "-I",
+        "-S",
+        keeper.__file__,
+        str(os.getpid()),
+        str(grace_seconds),
+        str(log),
     )
+    with log.open("ab") as output:
+        log_start = output.tell()
+        keeper_process = subprocess.Popen(
+            [*keeper_command, str(program), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            bufsize=0,
+            env=environments.clean(),
+            start_new_session=True,  # Ctrl-C at a terminal is the starter's to handle
+        )
     assert keeper_process.stdout is not None  # noqa: S101 - it was opened as a pipe
-    with keeper_process.stdout as output:
-        pid = output.read()  # to its end: the keeper closes it after one line, or dies
+    with keeper_process.stdout as told:
+        pid = told.read()  # to its end: the keeper closes it after one line, or dies
     process = Process(name, keeper_process, int(pid or 0), log, log_start)
     if not pid:
         process.stop()

@@ -1,12 +1,18 @@
 """The control plane is a real one: CRDs' rules hold, namespaces end, owned objects are collected."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from servers import control_plane as kubernetes
+from servers import ports
 from servers.commands import Command
+from servers.control_plane import ControlPlane
+from servers.problems import ServerProblem
 from support.eventually import eventually
 
 pytestmark = pytest.mark.cluster
@@ -111,6 +117,35 @@ def test_an_owned_object_is_collected_after_its_owner_and_others_stay(
 def test_a_user_without_a_role_is_refused(kubectl: Command, namespace: str) -> None:
     allowed = kubectl("auth", "can-i", "list", "configmaps", "-n", namespace, "--as=nobody", check=False)
     assert allowed.stdout.strip() == "no"
+
+
+def test_a_cluster_the_developer_names_is_used_and_nothing_is_started(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEDGEROW_TEST_KUBECONFIG", str(control_plane.kubeconfig))
+    with kubernetes.start_or_use(tmp_path) as named:
+        assert named.processes == ()
+        assert f"namespace/{namespace}" in named.kubectl("get", "namespaces", "-o", "name").stdout.split()
+        named.kubectl("config", "set-context", "--current", "--namespace=elsewhere")
+    assert "elsewhere" not in control_plane.kubeconfig.read_text()
+
+
+def test_a_named_cluster_that_is_not_there_is_told_with_the_remedy(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        ServerProblem, match=r"kubeconfig \S+/missing .* is no file; correct it, or set HEDGEROW_TEST"
+    ):
+        kubernetes.use(tmp_path, str(tmp_path / "missing"))
+
+    (nobody,) = ports.free_ports(1)
+    dead = tmp_path / "dead"
+    live = control_plane.kubeconfig.read_text()
+    dead.write_text(re.sub(r"server: \S+", f"server: https://127.0.0.1:{nobody}", live))
+    with pytest.raises(
+        ServerProblem, match=r"cluster of \S+/dead is not ready .* refused.*; start that cluster, or"
+    ):
+        kubernetes.use(tmp_path, str(dead))
 
 
 def names(kubectl: Command, resource: str, namespace: str) -> list[str]:

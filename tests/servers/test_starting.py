@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from servers import keeper, kubeconfig, mosquitto, ports, processes
+from servers import broker as mqtt_broker
+from servers import keeper, kubeconfig, ports, processes
 from servers.mosquitto import Options
 from servers.problems import PortTaken, ServerProblem
 
@@ -26,17 +27,17 @@ def held_port() -> Iterator[int]:
 @pytest.mark.broker
 def test_a_port_that_is_asked_for_is_used(tmp_path: Path) -> None:
     (port,) = ports.free_ports(1)
-    with mosquitto.start(tmp_path, port=port) as broker:
+    with mqtt_broker.start(tmp_path, port=port) as broker:
         assert broker.port == port
         assert broker.is_running
 
 
 def test_a_taken_port_is_told_with_its_holder_and_the_remedy(tmp_path: Path, held_port: int) -> None:
     expected = (
-        rf"Port {held_port} on 127\.0\.0\.1, which mosquitto was to use, is held by \S+ "
+        rf"Port {held_port} on 127\.0\.0\.1, which the MQTT broker was to use, is held by \S+ "
         rf"\(process {os.getpid()}\); stop that, or ask for another port\."
     )
-    with pytest.raises(PortTaken) as caught, mosquitto.start(tmp_path, port=held_port):
+    with pytest.raises(PortTaken) as caught, mqtt_broker.start(tmp_path, port=held_port):
         pass
     assert re.fullmatch(expected, str(caught.value))
 
@@ -78,7 +79,7 @@ def test_free_ports_are_out_of_reach_of_outgoing_connections() -> None:
 def test_a_server_that_cannot_start_says_why_with_the_lines_of_its_log(tmp_path: Path) -> None:
     with (
         pytest.raises(ServerProblem) as caught,
-        mosquitto.start(tmp_path, Options(further_lines=("nonsense yes",))),
+        mqtt_broker.start(tmp_path, Options(further_lines=("nonsense yes",))),
     ):
         pass
     sentence = str(caught.value)

@@ -12,13 +12,14 @@ from typing import TypeAlias
 
 import pytest
 
+from servers import broker as mqtt_broker
 from servers import control_plane as kubernetes
 from servers import helm as helm_command
-from servers import kubeconfig, mosquitto
+from servers import kubeconfig
 from servers import prometheus as prometheus_server
+from servers.broker import Broker
 from servers.commands import Command
 from servers.control_plane import ControlPlane
-from servers.mosquitto import Mosquitto
 from servers.prometheus import Prometheus, Targets
 
 StartPrometheus: TypeAlias = Callable[[Targets], Prometheus]
@@ -56,16 +57,16 @@ def namespace(kubectl: Command) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker for the whole run: use topics of your own, and leave it running."""
-    with mosquitto.start(tmp_path_factory.mktemp("broker")) as started:
+    with mqtt_broker.start(tmp_path_factory.mktemp("broker")) as started:
         yield started
 
 
 @pytest.fixture
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker for one test, which may restart it, kill it or delete its store."""
-    with mosquitto.start(tmp_path_factory.mktemp("own-broker")) as started:
+    with mqtt_broker.start(tmp_path_factory.mktemp("own-broker")) as started:
         yield started
 
 

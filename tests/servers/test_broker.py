@@ -9,15 +9,16 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from servers import mosquitto
-from servers.mosquitto import Mosquitto, Options
+from servers import broker as mqtt_broker
+from servers.broker import Broker
+from servers.mosquitto import Options
 
 pytestmark = pytest.mark.broker
 
 TOPIC = "fleet/plan"
 
 
-def test_a_retained_message_survives_a_restart_on_the_same_port(own_broker: Mosquitto) -> None:
+def test_a_retained_message_survives_a_restart_on_the_same_port(own_broker: Broker) -> None:
     publish_retained(own_broker, b"kept")
     port = own_broker.port
 
@@ -27,7 +28,7 @@ def test_a_retained_message_survives_a_restart_on_the_same_port(own_broker: Mosq
     assert retained(own_broker) == b"kept"
 
 
-def test_a_retained_message_is_gone_when_the_store_was_deleted(own_broker: Mosquitto) -> None:
+def test_a_retained_message_is_gone_when_the_store_was_deleted(own_broker: Broker) -> None:
     publish_retained(own_broker, b"lost")
     assert retained(own_broker) == b"lost"
 
@@ -39,7 +40,7 @@ def test_a_retained_message_is_gone_when_the_store_was_deleted(own_broker: Mosqu
     assert retained(own_broker) is None
 
 
-def test_a_killed_broker_loses_what_it_had_not_saved(own_broker: Mosquitto) -> None:
+def test_a_killed_broker_loses_what_it_had_not_saved(own_broker: Broker) -> None:
     publish_retained(own_broker, b"saved")
     own_broker.save()
     publish_retained(own_broker, b"not saved")
@@ -55,7 +56,7 @@ def test_passwords_and_access_rules_are_enforced(tmp_path: Path) -> None:
         passwords={"device": "correct horse", "operator": "battery"},
         access_rules="user operator\ntopic readwrite fleet/#\nuser device\ntopic read fleet/#\n",
     )
-    with mosquitto.start(tmp_path, options) as broker:
+    with mqtt_broker.start(tmp_path, options) as broker:
         with pytest.raises(ConnectionRefusedError, match="Not authorized"), client(broker):
             pass
         with pytest.raises(ConnectionRefusedError, match="Not authorized"), client(broker, "device", "wrong"):
@@ -67,7 +68,7 @@ def test_passwords_and_access_rules_are_enforced(tmp_path: Path) -> None:
 
 
 @contextmanager
-def client(broker: Mosquitto, user: str | None = None, password: str | None = None) -> Iterator[paho.Client]:
+def client(broker: Broker, user: str | None = None, password: str | None = None) -> Iterator[paho.Client]:
     """A connected MQTT 5 client; ConnectionRefusedError when the broker does not let it in."""
     answered, answers = threading.Event(), []
 
@@ -92,13 +93,13 @@ def client(broker: Mosquitto, user: str | None = None, password: str | None = No
 
 
 def publish_retained(
-    broker: Mosquitto, payload: bytes, user: str | None = None, password: str | None = None
+    broker: Broker, payload: bytes, user: str | None = None, password: str | None = None
 ) -> None:
     with client(broker, user, password) as publisher:
         publisher.publish(TOPIC, payload, qos=1, retain=True).wait_for_publish(10)
 
 
-def retained(broker: Mosquitto, user: str | None = None, password: str | None = None) -> bytes | None:
+def retained(broker: Broker, user: str | None = None, password: str | None = None) -> bytes | None:
     """What a new subscriber is given at once: it comes before the answer to the packet sent next."""
     received: list[bytes] = []
     ended = threading.Event()
