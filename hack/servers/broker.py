@@ -92,7 +92,7 @@ class Broker:
         if self._binary.name == "mosquitto":
             return ["-c", str(mosquitto.write_configuration(folder, self.port, self.store, options))]
         if options != Options():
-            self._need_mosquitto(f"do what {options} asks")
+            self._need_mosquitto("check passwords, obey access rules or read further lines of configuration")
         nowhere = f"{LOOPBACK}:0"  # it insists on two more listeners
         return [f"-tcp={LOOPBACK}:{self.port}", f"-ws={nowhere}", f"-info={nowhere}"]
 

@@ -92,7 +92,7 @@ class Process:
         try:
             self._keeper.wait(_KEEPER_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired as error:
-            stuck = f"{self.name} (process {self.pid}) was told to end {_KEEPER_TIMEOUT_SECONDS:g} s ago and has not"
+            stuck = f"{self.name} (process {self.pid}) goes on {_KEEPER_TIMEOUT_SECONDS:g} s after its stop"
             raise ServerProblem(f"{stuck}; end it by hand, and see its log {self.log}.") from error
 
     def _ended_too_early(self) -> ServerProblem:
