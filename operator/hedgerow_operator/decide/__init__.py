@@ -1,7 +1,8 @@
 """The heart of the operator: `decide(world, now) -> actions`, pure.
 
 It knows nothing of Kubernetes, kopf or MQTT, and keeps nothing between two calls: the same world gives the same
-actions, so that it may run as often as anybody likes. The same decisions serve any control plane that can fill a `World`.
+actions, so that it may run as often as anybody likes. The same decisions serve any control plane that
+can fill a `World`.
 """
 
 from collections.abc import Iterable, Sequence

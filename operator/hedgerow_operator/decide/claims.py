@@ -58,7 +58,7 @@ def _has_work_for(entry: OpenJob, device: Device, programs: Mapping[tuple[str, s
 
 
 def _done_with(device: Device, wanted: Sequence[OpenJob], current: OpenJob | None) -> OpenJob | None:
-    """Return whose assignment stays when nobody has work: a device keeps the assignment it completed, and finishes one of a job that has succeeded."""
+    """Return whose assignment stays when nobody has work: what was completed, and what a success left unfinished."""
     if current is None or current not in wanted:
         return None
     if _stand(device, current) in ENDED:

@@ -33,9 +33,9 @@ def _generation(job: Job, spec: TrainingJobSpec) -> JobMemory:
 
 
 def with_programs(memory: JobMemory, programs: dict[str, ProgramState]) -> JobMemory:
-    """Settle which program each class follows: the first one that is ready stays for this generation."""
+    """Settle which program each class follows, so that editing a class does not change a training that runs."""
     settled = dict(memory.programs)
     for device_class, program in programs.items():
         if isinstance(program, Ready):
-            settled.setdefault(device_class, program.plan)
+            settled[device_class] = program.plan
     return dataclasses.replace(memory, programs=tuple(sorted(settled.items())))

@@ -148,7 +148,9 @@ def _plans(entry: OpenJob, members: Sequence[Member], world: World) -> tuple[Pla
     )
 
 
-def _state(entry: OpenJob, conditions: Sequence[Condition], numbers: Counts, members: Sequence[Member]) -> JobState:
+def _state(  # noqa: PLR0911 - in the order of what a person should be told first
+    entry: OpenJob, conditions: Sequence[Condition], numbers: Counts, members: Sequence[Member]
+) -> JobState:
     found = {condition.type: condition for condition in conditions}
     succeeded = found[ConditionType.SUCCEEDED]
     if found[ConditionType.ROLLED_BACK].status is ConditionStatus.TRUE:
