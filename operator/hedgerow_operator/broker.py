@@ -80,6 +80,10 @@ class Broker:
         """Whether a message is kept retained under a topic."""
         return topic in self._retained
 
+    def held(self, prefix: str) -> list[str]:
+        """Return the topics below a prefix under which messages are kept."""
+        return [topic for topic in self._retained if topic.startswith(prefix)]
+
     async def _stay_connected(self) -> None:
         delay_seconds = FIRST_DELAY_SECONDS
         while True:

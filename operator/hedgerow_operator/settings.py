@@ -45,6 +45,7 @@ class Settings:
     metrics_port: int
     health_port: int
     listen_address: str
+    health_grace_seconds: int  # how long broker or watch may be away before /healthz fails
     log_format: str  # full, plain or json
 
 
@@ -63,6 +64,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         metrics_port=_integer(environment, "HEDGEROW_METRICS_PORT", 9464, 1, 65_535),
         health_port=_integer(environment, "HEDGEROW_HEALTH_PORT", 8080, 1, 65_535),
         listen_address=environment.get("HEDGEROW_LISTEN_ADDRESS") or "0.0.0.0",  # noqa: S104 - probes come from outside
+        health_grace_seconds=_integer(environment, "HEDGEROW_HEALTH_GRACE_SECONDS", 60, 1, 3600),
         log_format=_choice(environment, "HEDGEROW_LOG_FORMAT", "plain", ("plain", "full", "json")),
     )
 
