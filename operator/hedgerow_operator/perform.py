@@ -1,11 +1,11 @@
-"""Carries out what was decided, in order: memories are written down before anything relies on them, then documents go out.
+"""Carries out what was decided: memories are written down before anything relies on them, then documents go out.
 
 One device that cannot be served does not keep the others from it; whatever failed is decided again a little later.
 """
 
 import asyncio
-import datetime
 import logging
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -162,7 +162,7 @@ class Performer:
 
 
 def _event(fleet: str, uid: str, action: Tell) -> Body:
-    moment = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = timestamp(time.time())
     return {
         "apiVersion": "v1",
         "kind": "Event",

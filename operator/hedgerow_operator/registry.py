@@ -113,8 +113,12 @@ class Registry:
 
     def drop_device(self, namespace: str, name: str) -> bool:
         """Forget a Device resource; what the device itself said stays until it says something new."""
-        entry = self.devices.pop((namespace, name), None)
-        return entry is not None
+        entry = self.devices.get((namespace, name))
+        if entry is None or entry.spec is None:
+            return False
+        entry.spec, entry.uid, entry.generation, entry.labels = None, "", 0, {}
+        entry.memory = DeviceMemory()
+        return True
 
     def put_class(self, body: Body) -> bool:
         """Take in a DeviceClass; return whether it changed in a way that matters."""
