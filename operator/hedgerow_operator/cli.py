@@ -12,7 +12,7 @@ from hedgerow_plans.protocol import keys as key_files
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hedgerow", message="hedgerow %(version)s")
 def hedgerow() -> None:
-    """Train models on fleets of edge devices, inside hard memory and energy budgets.
+    r"""Train models on fleets of edge devices, inside hard memory and energy budgets.
 
     \b
     A first look:

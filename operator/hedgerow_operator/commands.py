@@ -61,7 +61,8 @@ async def _must_find(kube: Kube, namespace: str, word: str, name: str) -> Body:
     body = await kube.get(KINDS[word], namespace, name)
     if body is None:
         raise click.ClickException(
-            f"There is no {word}/{name} in namespace {namespace}; `kubectl get {KINDS[word]} -n {namespace}` lists them."
+            f"There is no {word}/{name} in namespace {namespace}; "
+            f"`kubectl get {KINDS[word]} -n {namespace}` lists what there is."
         )
     return body
 

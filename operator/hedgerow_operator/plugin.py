@@ -7,7 +7,7 @@ from hedgerow_operator import commands
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def plugin() -> None:
-    """Look after a Hedgerow fleet.
+    r"""Look after a Hedgerow fleet.
 
     \b
       kubectl hedgerow rollback device/pump-07 --to last|previous|base|step-000150 --wait

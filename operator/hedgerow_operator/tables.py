@@ -130,7 +130,8 @@ def ladder(model: str, method: Method, device_class: DeviceClass, batch_size: in
     if not isinstance(outcome, Planned):
         budget = f"{spec.memory.budget} ({parse_quantity(spec.memory.budget)} bytes)"
         raise click.ClickException(
-            f"Nothing fits {device_class.metadata.name}: {outcome.needed_bytes} bytes are needed, the budget is {budget}; "
+            f"Nothing fits {device_class.metadata.name}: {outcome.needed_bytes} bytes are needed, "
+            f"the budget is {budget}; "
             f"nothing can run below {outcome.floor_bytes} bytes."
         )
     return _ladder_table(outcome)
