@@ -10,8 +10,8 @@ from sampledata.images import Images, Pixels
 
 def rotate(x: Pixels, degrees: float) -> Pixels:
     """Turn every image about its centre, keeping its size."""
-    turned: Pixels = ndimage.rotate(x, degrees, axes=(3, 2), reshape=False, order=1, mode="constant", cval=0.0)
-    return np.clip(turned, 0, 1, dtype=np.float32)
+    turned = ndimage.rotate(x, degrees, axes=(3, 2), reshape=False, order=1, mode="constant", cval=0.0)
+    return np.asarray(turned, np.float32).clip(0, 1)
 
 
 def invert(x: Pixels) -> Pixels:
