@@ -1,17 +1,8 @@
-"""Entry point of `hedgerow-agent`: imports only the standard library until it knows that the extra is there."""
+"""Entry point of the device's program; imports nothing of the extra until `run_program` can explain its absence."""
 
-import sys
-
-from hedgerow_plans.extras import explain_missing_extra, is_third_party
+from hedgerow_plans.extras import run_program
 
 
 def hedgerow_agent() -> int:
     """Run the device agent's command line."""
-    try:
-        from hedgerow_agent.cli import main
-    except ModuleNotFoundError as error:
-        if error.name is None or not is_third_party(error.name):
-            raise
-        sys.stderr.write(explain_missing_extra("hedgerow-agent", "agent", error.name) + "\n")
-        return 1
-    return main()
+    return run_program("hedgerow-agent", "agent", "hedgerow_agent.cli")

@@ -1,6 +1,8 @@
-"""What to tell somebody whose installation lacks an extra; standard library only, so that it always imports."""
+"""Starting a program whose extra may be missing; standard library only, so that it always imports."""
 
-PACKAGES = frozenset({"hedgerow_plans", "hedgerow_agent", "hedgerow_operator"})
+import importlib
+
+OUR_PACKAGES = frozenset({"hedgerow_plans", "hedgerow_agent", "hedgerow_operator"})
 
 
 def explain_missing_extra(program: str, extra: str, missing_module: str) -> str:
@@ -11,6 +13,13 @@ def explain_missing_extra(program: str, extra: str, missing_module: str) -> str:
     )
 
 
-def is_third_party(module: str) -> bool:
-    """Tell whether a module that failed to import is a dependency; one of ours missing is a bug, not a missing extra."""
-    return bool(module) and module.partition(".")[0] not in PACKAGES
+def run_program(program: str, extra: str, module: str) -> int:
+    """Run `main` of a module, or exit with a sentence when a dependency of its extra is not installed."""
+    try:
+        main = importlib.import_module(module).main
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in OUR_PACKAGES:
+            raise  # one of our own modules missing is a bug, not a missing extra
+        raise SystemExit(explain_missing_extra(program, extra, error.name)) from None
+    exit_code = main()
+    return exit_code if isinstance(exit_code, int) else 0

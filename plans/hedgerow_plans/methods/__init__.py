@@ -1,0 +1,1 @@
+"""What is trained: rewrites of a forward graph that name their delta."""

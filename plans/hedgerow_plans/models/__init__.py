@@ -1,0 +1,1 @@
+"""The zoo: builders of forward graphs, one module a family, found by name."""

@@ -1,0 +1,1 @@
+"""The four kinds as pydantic models, the single source of the schemas in `crds/`."""
