@@ -54,8 +54,8 @@ def explain_failure(tool: str, purpose: str, output: str, log: Path) -> Problem:
     if NETWORK_SIGNS.search(output):
         cause = telling_line(output, NETWORK_SIGNS)
         return Problem(
-            f"Could not {purpose} because `{tool}` cannot reach {registry} ({cause}): connect this machine to "
-            f"the network, or configure {tool} for a mirror it can reach, and run the same command again."
+            f"Could not {purpose} because `{tool}` cannot reach {registry} ({cause}): connect this machine "
+            f"to the network, or configure {tool} for a mirror it can reach, and run the same command again."
         )
     if DPKG_SIGNS.search(output):
         return Problem(

@@ -53,9 +53,7 @@ class Process:
             return False
         return any(socket.status == psutil.CONN_LISTEN and socket.laddr[1] == port for socket in sockets)
 
-    def wait_until_ready(
-        self, answers: Callable[[], bool], *, port: int, timeout_seconds: float = 120.0
-    ) -> None:
+    def wait_until_ready(self, answers: Callable[[], bool], *, port: int, timeout_seconds: float = 120.0) -> None:
         """Return once the server listens on `port` and `answers`; otherwise stop it and say why not."""
         try:
             self._wait(answers, port, timeout_seconds)
@@ -69,9 +67,7 @@ class Process:
             if not self.is_running:
                 raise self._ended_too_early()
             if time.monotonic() > deadline:
-                raise ServerProblem(
-                    f"{self.name} was not ready after {timeout_seconds:g} s; {self._log_lines()}"
-                )
+                raise ServerProblem(f"{self.name} was not ready after {timeout_seconds:g} s; {self._log_lines()}")
             time.sleep(0.03)
 
     def log_text(self) -> str:
