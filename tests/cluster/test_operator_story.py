@@ -50,6 +50,10 @@ def assigned(operator: OperatorUnderTest, device: FakeDevice, job: str) -> None:
     eventually(lambda: device.assignment and device.assignment.job_name == job, f"{device.name} works for {job}")
 
 
+def rollback_result(operator: OperatorUnderTest, device: str) -> str:
+    return str(operator.status("device", device).get("rollback", {}).get("result"))
+
+
 def test_a_device_that_introduces_itself_waits_for_approval(operator: OperatorUnderTest) -> None:
     device = operator.device("shy", class_name(operator), labels={"site": "west", "bad label!": "x"})
     made = eventually(lambda: operator.get("device", "shy"), "the device is registered")
@@ -80,7 +84,7 @@ def test_a_job_runs_from_apply_to_success(operator: OperatorUnderTest) -> None:
     assert not verify_program(program, 256 * 1024)
     assert len(program.rungs) >= 3
     # It is in the cluster as well, owned by the job.
-    (plan,) = operator.status("trainingjob", "run")["plans"]
+    (plan,) = eventually(lambda: operator.status("trainingjob", "run").get("plans"), "the job names its plans")
     stored = operator.get("executionplan", plan["executionPlan"])
     assert stored["spec"]["digest"] == plan["digest"] == reference.digest
     assert "run" in {owner["name"] for owner in stored["metadata"]["ownerReferences"]}
@@ -126,17 +130,19 @@ def test_a_device_is_rolled_back_by_plugin_and_released(operator: OperatorUnderT
     assert device.desired.rollback.to == "base"
     assert device.desired.rollback.request_id == request["requestId"]
     assert not device.desired.rollback.released
-    eventually(lambda: operator.status("device", "pump-07")["rollback"]["result"] == "Pending", "it is pending")
+    eventually(lambda: rollback_result(operator, "pump-07") == "Pending", "it is pending")
 
     answer = {"request_id": request["requestId"], "result": RollbackResult.COMPLETE, "running": "base"}
     device.report(phase=Phase.HELD, progress=progress(50), rollback=answer, running="base")
-    eventually(lambda: operator.status("device", "pump-07")["rollback"]["result"] == "Complete", "it is complete")
+    eventually(lambda: rollback_result(operator, "pump-07") == "Complete", "it is complete")
     eventually(lambda: operator.status("trainingjob", "back")["devices"]["heldOrRolledBack"] == 1, "the job counts it")
     assert operator.condition("back", "Succeeded")["reason"] == "AllDevicesHeld"
 
     released = operator.plugin("release", "device/pump-07")
     assert released.returncode == 0, released.stderr
-    eventually(lambda: device.desired and device.desired.rollback and device.desired.rollback.released, "it is released")
+    eventually(
+        lambda: device.desired and device.desired.rollback and device.desired.rollback.released, "it is released"
+    )
     assert device.assignment is not None, "a released device still has its work"
     assert device.assignment.generation == 1, "a rollback is not a new training"
 

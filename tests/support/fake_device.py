@@ -122,9 +122,7 @@ class FakeDevice:
             self._open(message.payload)
 
     def _open(self, payload: bytes) -> None:
-        opened = open_envelope(
-            payload, self._trusted, self.fleet, self.name, last=self._accepted, now_seconds=None
-        )
+        opened = open_envelope(payload, self._trusted, self.fleet, self.name, last=self._accepted, now_seconds=None)
         if not isinstance(opened, Opened):
             self.refusals.append(opened)
             return

@@ -170,7 +170,7 @@ def start_operator(
 
 
 def _free_port() -> int:
-    return ports.free_port()
+    return ports.free_ports(1)[0]
 
 
 def device_class(name: str, budget: str = "256Ki", **memory: str) -> dict[str, Any]:
