@@ -6,6 +6,7 @@ import pytest
 
 from hedgerow_plans.protocol.messages import Phase
 from hedgerow_plans.protocol.topics import Channel
+from servers.problems import ServerProblem
 from support.eventually import eventually
 from support.fake_device import FakeDevice
 from support.operator_fixtures import OperatorUnderTest, StartOperator, device_class, training_job
@@ -91,9 +92,8 @@ def test_a_broker_without_its_store_gets_everything_again(operator: OperatorUnde
 def test_health_fails_while_mqtt_is_dead_and_recovers(operator: OperatorUnderTest) -> None:
     assert operator.answer("/healthz") == (200, "ok\n")
     operator.broker.kill()
-    status, text = eventually(
-        lambda: (answer := operator.answer("/healthz"))[0] == 503 and answer, "the operator is not healthy"
-    )
+    eventually(lambda: operator.answer("/healthz")[0] == 503, "the operator is not healthy")
+    text = operator.answer("/healthz")[1]
     assert f"The broker at {operator.broker.host}:{operator.broker.port} is not connected." in text
     assert operator.answer("/readyz")[0] == 503
     operator.broker.start()
@@ -150,15 +150,13 @@ def test_a_manifest_that_cannot_run_is_explained_with_the_numbers(operator: Oper
         operator.kubectl("label", "device", "flaky", "size=small", "-n", operator.namespace)
         spec = spec | {"devices": {"selector": {"matchLabels": {"size": "small"}}}}
     operator.apply(training_job(name, **spec))
-    planned = eventually(
-        lambda: (c := operator.condition(name, "Planned")).get("reason") == reason and c, f"{name} is explained"
-    )
+    planned = operator.explained(name, "Planned", reason)
     assert text in planned["message"]
     assert planned["observedGeneration"] == 1
 
 
 def test_a_negative_number_of_epochs_is_refused_by_the_api_server(operator: OperatorUnderTest) -> None:
-    with pytest.raises(Exception, match="spec.training.epochs.*greater than or equal to 1"):
+    with pytest.raises(ServerProblem, match=r"spec\.training\.epochs.*greater than or equal to 1"):
         operator.apply(
             training_job(
                 "negative",

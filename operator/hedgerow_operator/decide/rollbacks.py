@@ -77,7 +77,7 @@ def judge_rollback(entry: OpenJob, members: Sequence[Member]) -> Verdict:
         text = f"{plural(len(unable), 'device')} could not obey {asked}: {listed(unable)}."
         return ConditionStatus.FALSE, RolledBackReason.UNABLE, text
     if involved and len(done) == len(involved):
-        text = f"All {plural(len(done), 'device')} obeyed {asked}."
+        text = f"{len(done)} of {plural(len(involved), 'device')} obeyed {asked}."
         return ConditionStatus.TRUE, RolledBackReason.COMPLETE, text
     waiting = [name for name in results if name not in done]
     text = f"{len(done)} of {plural(len(involved), 'device')} obeyed {asked}; waiting for {listed(waiting)}."
