@@ -67,10 +67,19 @@ def test_a_killed_operator_says_the_same_again_and_then_counts_on(
 def test_a_job_deleted_while_the_operator_is_away_is_stopped_when_it_is_back(
     operator: OperatorUnderTest, device: FakeDevice
 ) -> None:
+    forgotten = operator.device("forgotten", class_name(operator), labels={"site": "nowhere"})
+    eventually(lambda: forgotten.desired, "it is told that there is nothing to do")
+    assert device.assignment is not None
+    reference = device.assignment.program
+    assert device.program(reference)
     operator.kill()
     operator.kubectl("delete", "trainingjob", "night", "-n", operator.namespace, "--timeout=10s")
+    operator.kubectl("delete", "device", "forgotten", "-n", operator.namespace, "--timeout=10s")
+    forgotten.birth(class_name(operator), state="offline")
     operator.start()
     eventually(lambda: device.desired and device.desired.assignment is None, "the device is told to stop")
+    eventually(lambda: device.program(reference) is None, "the program that nobody uses is cleared")
+    eventually(lambda: forgotten.desired_bytes == b"", "the document of a device that is gone is cleared")
     assert not device.refusals
     operator.apply(training_job("night"))
     eventually(lambda: device.assignment, "a new job of that name is a new job")
@@ -168,6 +177,7 @@ def test_a_negative_number_of_epochs_is_refused_by_the_api_server(operator: Oper
 def test_it_stops_cleanly_when_asked_to(operator: OperatorUnderTest) -> None:
     assert operator.process is not None
     operator.stop()
+    assert operator.process._keeper.returncode == 0
     log = operator.process.log_text()
     assert "Traceback" not in log, log[-3000:]
     assert not operator.is_running

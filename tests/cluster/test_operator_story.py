@@ -1,5 +1,6 @@
 """A job from `kubectl apply` to a rolled-back device, with the real operator, API server and broker."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -146,6 +147,26 @@ def test_a_device_is_rolled_back_by_plugin_and_released(operator: OperatorUnderT
     )
     assert device.assignment is not None, "a released device still has its work"
     assert device.assignment.generation == 1, "a rollback is not a new training"
+
+
+def test_the_plugin_waits_for_the_devices_answer(operator: OperatorUnderTest) -> None:
+    device = operator.approved_device("slow", class_name(operator), labels={"site": "slow"})
+    eventually(lambda: device.desired, "it was told something")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(operator.plugin, "rollback", "device/slow", "--to", "step-000050", "--wait")
+        asked_to_roll_back(device)
+        assert device.desired is not None
+        assert device.desired.rollback is not None
+        answer = {
+            "request_id": device.desired.rollback.request_id,
+            "result": RollbackResult.UNABLE,
+            "running": "base",
+            "message": "There is no checkpoint step-000050.",
+        }
+        device.report(phase=Phase.IDLE, rollback=answer)
+        done = waiting.result(60)
+    assert done.returncode == 1, "a rollback that could not be done is a failure"
+    assert done.stdout.endswith("device/slow: Unable, runs base. There is no checkpoint step-000050.\n")
 
 
 def test_a_whole_job_is_rolled_back_by_patching_a_field(operator: OperatorUnderTest) -> None:

@@ -55,6 +55,7 @@ class FakeDevice:
     def birth(self, device_class: str, epoch: int = 1, **changes: Any) -> None:
         """Say what it is."""
         values: dict[str, Any] = {
+            "state": "online",
             "device_class": device_class,
             "labels": {"site": "north"},
             "agent_version": "0.1.0",
@@ -62,7 +63,7 @@ class FakeDevice:
             "kernel_table": KERNEL_TABLE,
             "backend": "numpy",
         }
-        self._say(Channel.STATE, State(state="online", epoch=epoch, **(values | changes)))
+        self._say(Channel.STATE, State(epoch=epoch, **(values | changes)))
 
     def report(self, **values: Any) -> None:
         """Publish its twin; sequence, job and generation are those of what it was told."""

@@ -79,6 +79,10 @@ class Programs:
         """Return the pieces of every program of a fleet."""
         return (parts for place, parts in self._parts.items() if place.fleet == fleet)
 
+    def is_settled(self, fleet: str) -> bool:
+        """Whether every program of a fleet that was asked for has been answered."""
+        return not any(isinstance(state, Underway) for place, state in self._states.items() if place.fleet == fleet)
+
     def ask(self, place: Place, job: Job, device_class: DeviceClassSpec | None, then: Callable[[], None]) -> None:
         """See to it that there is a program, or a reason; `then` is called when there is."""
         if place in self._states:
