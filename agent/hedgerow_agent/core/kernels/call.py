@@ -11,7 +11,8 @@ from hedgerow_plans.graph.ir import Node
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
-Rows = slice | npt.NDArray[np.intp]
+RowNumbers = npt.NDArray[np.intp]
+Rows = slice | RowNumbers
 Bound = Callable[[], object]
 
 
