@@ -4,6 +4,7 @@ Sizes are read and checked before anything is loaded. Arrays stored without comp
 that only the pages of the samples in use are in memory; compressed ones are loaded whole, if they are small enough.
 """
 
+import math
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ class _Header:
 
     @property
     def bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def load_dataset(path: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Dataset:
