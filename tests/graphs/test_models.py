@@ -1,5 +1,8 @@
 """The zoo: what it offers, how large its models are, and what it says to a name it does not know."""
 
+import copy
+import pickle
+
 import pytest
 
 from hedgerow_plans.graph.errors import GraphError
@@ -51,6 +54,13 @@ def test_weights_start_with_the_variance_that_rectifiers_keep_and_biases_at_zero
     assert weight.kind == "normal"
     assert weight.scale == pytest.approx((2 / 64) ** 0.5)
     assert bias.kind == "zeros"
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_a_model_survives_the_way_to_another_process(name: str) -> None:
+    graph = zoo.build(name)
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    assert copy.deepcopy(graph) == graph
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Attribute, DType, Node, Role, Tensor
+from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UPDATE_TILE_ELEMENTS
 
 X = Tensor("x", (3, 8, 8))
 VECTOR = Tensor("v", (6,))
@@ -151,12 +152,11 @@ def test_arithmetic_of_a_linear_layer_counts_multiplications_additions_and_bias(
     assert costs(node("linear", "v", "rows", "bias"), 5)[0] == 5 * (2 * 4 * 6 + 4)
 
 
-def test_a_convolution_costs_each_weight_at_each_position_and_unfolds_one_image() -> None:
+def test_a_convolution_costs_each_weight_at_each_position() -> None:
     plain = node("conv2d", "x", "kernel", padding=1)
     biased = node("conv2d", "x", "kernel", "bias", padding=1)
     assert costs(plain, 2)[0] == 2 * 2 * (4 * 8 * 8) * (3 * 3 * 3)
     assert costs(biased, 2)[0] - costs(plain, 2)[0] == 2 * 4 * 8 * 8
-    assert costs(plain, 1)[1] == costs(plain, 16)[1] == 4 * (3 * 3 * 3) * (8 * 8)
 
 
 def test_backward_of_a_convolution_costs_as_much_as_forward_for_each_of_its_two_gradients() -> None:
@@ -170,17 +170,20 @@ def test_backward_of_a_convolution_costs_as_much_as_forward_for_each_of_its_two_
         assert table.flops(gradient, known, 4) == forward
 
 
-def test_scratch_is_what_the_kernels_need_while_they_run() -> None:
-    unfolded, weight = 4 * (3 * 3 * 3) * (6 * 6), 4 * (4 * 3 * 3 * 3)
-    known = {**KNOWN, "dy": Tensor("dy", (4, 6, 6)), "dw": Tensor("dw", (4, 3, 3, 3), batched=False)}
-    grad_weight = Node("n", "conv2d_grad_weight", ("dy", "x"), ("dw",), (), {"shape": (4, 3, 3, 3)})
-    assert table.scratch_bytes(grad_weight, known, 1) == unfolded
-    assert table.scratch_bytes(grad_weight, known, 2) == unfolded + weight
-    assert costs(node("relu", "x", outputs=2), 5)[1] == 192
-    assert costs(node("relu", "x"), 5)[1] == 0
+@pytest.mark.parametrize("micro_batch", [1, 2, 7, 64, 4096])
+def test_scratch_holds_an_unfolded_image_and_stays_bounded_while_the_batch_grows(micro_batch: int) -> None:
+    image_bytes = 4 * (3 * 3 * 3) * (8 * 8)
+    scratch = costs(node("conv2d", "x", "kernel", padding=1), micro_batch)[1]
+    assert scratch % image_bytes == 0
+    assert image_bytes <= scratch <= max(image_bytes, 4 * CONVOLUTION_TILE_ELEMENTS)
     large = Tensor("large", (1000, 1000), batched=False, role=Role.TRAINABLE)
     update = Node("n", "sgd", ("gradient",), (), ("large",))
-    assert table.scratch_bytes(update, {**KNOWN, "large": large}, 1) == 64 * 1024
+    assert table.scratch_bytes(update, {**KNOWN, "large": large}, micro_batch) == 4 * UPDATE_TILE_ELEMENTS
+
+
+def test_a_rectifier_needs_scratch_only_for_its_mask() -> None:
+    assert costs(node("relu", "x"), 5)[1] == 0
+    assert costs(node("relu", "x", outputs=2), 1)[1] == 192
 
 
 def test_arithmetic_of_the_rest() -> None:

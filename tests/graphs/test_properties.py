@@ -11,7 +11,7 @@ from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
 from support.random_graphs import METHODS, adapted_graphs, forward_graphs
 
-MANY = settings(max_examples=150, deadline=None)  # a shared machine may pause any example
+MANY = settings(max_examples=100, deadline=None)  # a shared machine may pause any example
 
 OPTIMIZERS = st.sampled_from([Sgd(), Sgd(momentum=0.9), Sgd(momentum=0.5, weight_decay=0.01)])
 
