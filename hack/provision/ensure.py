@@ -12,6 +12,9 @@ from provision.programs import BUNDLES, PROGRAMS, USUAL, DebianBundle, GoBundle,
 from provision.progress import say
 from provision.sources import Binary, Choice
 
+WHY = {Way.UNPACK: " (this user is not root and `sudo -n` is refused, or HEDGEROW_DEBIAN=unpack)"}
+"""What a person should know about a way that was not the first choice."""
+
 
 def ensure(names: Iterable[str] = USUAL, environ: Mapping[str, str] | None = None) -> list[Binary]:
     """Return every named program, obtaining those that are not here; Problem when one cannot be had.
@@ -69,7 +72,7 @@ def obtain(bundle: GoBundle | DebianBundle, environ: Mapping[str, str]) -> str |
         golang.build(bundle, root, environ)
         return None
     way = debian.look(environ)
-    say(f"{bundle.name} comes from the Debian packages {', '.join(bundle.packages)}, {way}")
+    say(f"{bundle.name} comes from the Debian packages {', '.join(bundle.packages)}, {way}{WHY.get(way, '')}")
     try:
         _from_debian(bundle, way, environ)
     except Problem as problem:
@@ -95,4 +98,13 @@ def _from_debian(bundle: DebianBundle, way: Way, environ: Mapping[str, str]) -> 
             if debian.is_network_trouble(problem):
                 raise
             say(f"  {problem} Unpacking the packages into the cache instead.")
-    debian.unpack(bundle, root, environ)
+    try:
+        debian.unpack(bundle, root, environ)
+    except Problem as problem:
+        if debian.is_network_trouble(problem):
+            raise
+        raise Problem(
+            f"{bundle.name} can neither be installed (this user is not root and `sudo -n` is refused) nor "
+            f"unpacked (see {root / 'logs' / bundle.name}.log): have root run "
+            f"`apt-get install {' '.join(bundle.packages)}`."
+        ) from problem

