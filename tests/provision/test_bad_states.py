@@ -6,10 +6,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from provision.ensure import ensure
+from provision.golang import needed_disk_bytes
 from provision.problems import Problem, explain_failure, os_errors_as_problems, too_little_disk
+from provision.programs import BUNDLES, GoBundle
 from support.fake_machine import REPOSITORY, Machine
 
 SETUP = REPOSITORY / "hack" / "setup"
@@ -174,6 +178,29 @@ def test_too_little_disk_is_said_beforehand() -> None:
         "To build kube-apiserver takes about 3.2 GB and the disk of /small has 1.0 GB free: free some "
         "space, or point HEDGEROW_CACHE, GOCACHE and GOMODCACHE at a larger disk."
     )
+
+
+def test_the_disk_is_looked_at_before_anything_is_built(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.add_go()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * 10**9))
+
+    with pytest.raises(Problem) as raised:
+        ensure(["etcd", "kube-apiserver"], machine.environ)
+
+    assert str(raised.value).startswith(
+        f"To build etcd, kube-apiserver takes about 3.7 GB and the disk of {machine.folder} has 2.0 GB free"
+    )
+    assert machine.builds == []
+
+
+def test_what_go_has_compiled_already_is_not_asked_for_again() -> None:
+    bundles = [bundle for bundle in BUNDLES.values() if isinstance(bundle, GoBundle)]
+
+    assert needed_disk_bytes(bundles, held_bytes=0) == 6_200_000_000
+    assert needed_disk_bytes(bundles, held_bytes=4 * 10**9) == 2_200_000_000
+    assert needed_disk_bytes(bundles, held_bytes=10**12) == 900_000_000
 
 
 @pytest.mark.parametrize(

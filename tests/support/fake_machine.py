@@ -14,7 +14,7 @@ import pathlib, sys, time
 here = pathlib.Path(__file__).parent
 arguments = sys.argv[1:]
 if arguments[0] == "env":
-    print({"GOVERSION": "go1.99.0", "GOCACHE": str(here)}[arguments[1]])
+    print({"GOVERSION": "go1.99.0"}[arguments[1]])
     sys.exit()
 with (here / "builds").open("a") as builds:
     builds.write(arguments[-1] + "\\n")
