@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from provision.problems import Problem
 from provision.pythons import BEGUN, STAMP, make_project_venv, next_step, stamp_of
 from support.fake_machine import Machine
 
@@ -89,3 +90,27 @@ def test_a_real_venv_is_made_left_alone_and_mended(repository: Path, machine: Ma
     assert "installed from the lock" in make_project_venv(repository, root, machine.environ)
     assert subprocess.run([venv / "bin" / "python", "-c", "import tiny"], check=False).returncode == 0
     assert not (venv / "left-over").exists()
+
+
+def test_a_folder_that_is_no_venv_is_never_cleared(repository: Path, machine: Machine) -> None:
+    precious = repository / "thesis" / "chapter-1"
+    precious.parent.mkdir()
+    precious.write_text("years of work")
+    machine.variables["HEDGEROW_VENV"] = "thesis"
+
+    with pytest.raises(
+        Problem, match="is not a virtual environment, so it is left alone: move it away, or set"
+    ):
+        make_project_venv(repository, machine.cache, machine.environ)
+
+    assert precious.read_text() == "years of work"
+
+
+def test_the_venv_is_made_where_the_environment_says(repository: Path, machine: Machine) -> None:
+    machine.variables["HEDGEROW_VENV"] = ".venv-other"
+
+    told = make_project_venv(repository, machine.cache, machine.environ)
+
+    assert str(repository / ".venv-other") in told
+    assert (repository / ".venv-other" / STAMP).is_file()
+    assert not (repository / ".venv").exists()
