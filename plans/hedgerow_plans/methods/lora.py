@@ -101,5 +101,9 @@ def _assemble(graph: Graph, parameters: list[Tensor], nodes: list[Node]) -> Grap
     """Return the graph with new parameters and nodes, every other tensor inferred again."""
     known = {tensor.name: tensor for tensor in (*graph.resident(), *parameters)}
     for node in nodes:
-        known.update((tensor.name, tensor) for tensor in table.infer(node, known))
+        for tensor in table.infer(node, known):
+            if tensor.name in known:
+                problem = f"it already has a tensor called {tensor.name!r}; rename it, or apply lora once only"
+                raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
+            known[tensor.name] = tensor
     return replace(graph, tensors=tuple(known.values()), nodes=tuple(nodes))
