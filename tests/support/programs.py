@@ -19,9 +19,15 @@ from hedgerow_plans.verify import verify
 COSTS = DeviceCosts(10**9, 1, 10**6, 10**6, 1, 1)
 
 
-def make_program(model: str, method: Method, batch_size: int = 12, evaluation_batch: int = 1) -> Program:
+def make_program(
+    model: str,
+    method: Method,
+    batch_size: int = 12,
+    evaluation_batch: int = 1,
+    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE,
+) -> Program:
     """Return keep-all, every segmentation up to 5, paging, and micro-batches of them; all verified."""
-    adapted = method.apply(zoo.build(model))
+    adapted = method.apply(zoo.build(model, input_shape=input_shape))
     graphs = differentiate(adapted.graph, Sgd(0.9, 1e-4), batch_size)
     residents = place_residents(graphs.all())
     whole = pose(graphs.direct, residents, COSTS, micro_batch=batch_size)

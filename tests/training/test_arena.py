@@ -1,5 +1,7 @@
 """The arena gives memory back, and finds the highest byte that changed."""
 
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,19 @@ def test_what_is_paged_out_comes_back_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(PagingFailed, match="gave back 0 of 40 bytes"):
         pages.bind_in("never", np.zeros(10, np.float32))()
     pages.close()
+
+
+def test_storage_that_is_full_is_named_in_a_sentence(tmp_path: Path) -> None:
+    write = PageFile(tmp_path).bind_out("large", np.zeros(10_000, np.float32))
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(PagingFailed, match=r"took 4096 of 40000 bytes of large .*; make room"):
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_paging_without_a_folder_is_refused_in_a_sentence() -> None:
