@@ -8,9 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hedgerow_plans.protocol.keys import generate_private_key, key_id, private_key_text, public_key_text
-
 from demo.cast import DATASET, FLEET, SITE_LABELS, DeviceRole
+from hedgerow_plans.protocol.keys import generate_private_key, key_id, private_key_text, public_key_text
 from sampledata.prepare import SampleData
 from servers import broker as mqtt_broker
 from servers import control_plane as kubernetes
@@ -117,7 +116,10 @@ def raise_curtain(folder: Path, data: SampleData, devices: Sequence[DeviceRole],
             )
         )
         key_file, trusted = _make_key(folder)
-        environment = _operator_environment(folder, control_plane, broker, key_file, metrics_port, health_port)
+        environment = _operator_environment(folder, control_plane, broker, key_file) | {
+            "HEDGEROW_METRICS_PORT": str(metrics_port),
+            "HEDGEROW_HEALTH_PORT": str(health_port),
+        }
         stage = Stage(folder, control_plane, broker, prometheus, environment)
         stack.callback(stage.stop)
         stage.kubectl("apply", "--server-side", "-f", ROOT / "crds")
@@ -144,9 +146,7 @@ def _make_key(folder: Path) -> tuple[Path, tuple[str, str]]:
     return file, (key_id(key.public_key()), public_key_text(key.public_key()))
 
 
-def _operator_environment(
-    folder: Path, control_plane: ControlPlane, broker: Broker, key_file: Path, metrics_port: int, health_port: int
-) -> dict[str, str]:
+def _operator_environment(folder: Path, control_plane: ControlPlane, broker: Broker, key_file: Path) -> dict[str, str]:
     return {
         "KUBECONFIG": str(control_plane.kubeconfig),
         "HEDGEROW_NAMESPACES": FLEET,
@@ -156,8 +156,6 @@ def _operator_environment(
         "HEDGEROW_AUTO_APPROVE": "true",
         "HEDGEROW_DEVICE_METRICS": "true",
         "HEDGEROW_MEMO_FOLDER": str(folder / "programs"),
-        "HEDGEROW_METRICS_PORT": str(metrics_port),
-        "HEDGEROW_HEALTH_PORT": str(health_port),
         "HEDGEROW_LISTEN_ADDRESS": "127.0.0.1",
     }
 

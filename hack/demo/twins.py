@@ -14,6 +14,8 @@ from servers.broker import Broker
 def read_twins(broker: Broker, devices: Collection[str]) -> dict[str, Reported]:
     """Return the twins of these devices, as the broker retains them."""
     wanted = [topics.device_topic(FLEET, device, Channel.REPORTED) for device in devices]
-    messages = subscribe.simple(wanted, qos=1, msg_count=len(wanted), hostname=broker.host, port=broker.port)
+    messages = subscribe.simple(  # type: ignore[no-untyped-call]  # paho leaves it untyped
+        wanted, qos=1, msg_count=len(wanted), hostname=broker.host, port=broker.port
+    )
     found = messages if isinstance(messages, list) else [messages]
     return {message.topic.split("/")[4]: Reported.model_validate_json(message.payload) for message in found}

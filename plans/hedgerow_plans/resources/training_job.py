@@ -68,6 +68,12 @@ class Model(Part):
     classes: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
         default=None, description="How many classes it tells apart; the model's own number if absent."
     )
+    input_shape: (
+        Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1, max_length=4)] | None
+    ) = Field(
+        default=None,
+        description="Shape of one sample, such as [1, 28, 28] for a grey image; the model's own shape if absent.",
+    )
     weights: Weights = Field(description="The parameters to start from.")
 
 
