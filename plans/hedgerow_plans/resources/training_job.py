@@ -217,7 +217,7 @@ class TrainingJobSpec(Part):
 
 
 class DeviceCounts(StatusPart):
-    """How many devices are where; every matched device is counted in exactly one of the others."""
+    """How many devices are where; an approved one is in exactly one of pending to heldOrRolledBack."""
 
     matched: Count = Field(default=0, description="Devices that the selector finds.")
     approved: Count = Field(default=0, description="Of these, approved ones. The rest gets no work.")
