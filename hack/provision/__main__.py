@@ -38,9 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hack/setup", description="Sets up a machine for development and tests."
-    )
+    parser = argparse.ArgumentParser(prog="hack/setup", description="Sets up a machine for development and tests.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("venv", help="make .venv from the lock")
     servers = commands.add_parser("servers", help="make sure of the real servers the tests use")

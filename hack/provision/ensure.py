@@ -37,8 +37,7 @@ def check_disk(names: Iterable[str], environ: Mapping[str, str]) -> None:
     missing = [
         bundle
         for name, program in wanted.items()
-        if isinstance(bundle := BUNDLES[name], GoBundle)
-        and resolve(program, environ, thorough=False).binary is None
+        if isinstance(bundle := BUNDLES[name], GoBundle) and resolve(program, environ, thorough=False).binary is None
     ]
     if missing and (problem := golang.disk_problem(missing, environ)):
         raise problem
@@ -50,9 +49,7 @@ def _ensure_one(program: Program, environ: Mapping[str, str]) -> Binary:
         return choice.binary
     bundle = BUNDLES[program.bundle]
     with step_lock(cache.cache_root(environ), bundle.name):
-        choice = resolve(
-            program, environ, thorough=True
-        )  # another run may have done it while this one waited
+        choice = resolve(program, environ, thorough=True)  # another run may have done it while this one waited
         if choice.binary is not None:
             return choice.binary
         _tell(program, choice)

@@ -65,9 +65,7 @@ def explain_failure(tool: str, purpose: str, output: str, log: Path) -> Problem:
             f"Could not {purpose} because an earlier Debian installation was interrupted: "
             "run `dpkg --configure -a` as root, then the same command again."
         )
-    return Problem(
-        f"Could not {purpose}: `{tool}` failed with {last_line(output)!r} (all it said is in {log})."
-    )
+    return Problem(f"Could not {purpose}: `{tool}` failed with {last_line(output)!r} (all it said is in {log}).")
 
 
 def disk_full(when: str) -> Problem:

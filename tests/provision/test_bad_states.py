@@ -17,14 +17,10 @@ from provision.programs import BUNDLES, GoBundle
 from support.fake_machine import REPOSITORY, Machine
 
 SETUP = REPOSITORY / "hack" / "setup"
-PRETEND = (
-    f"import runpy, sys; sys.version_info = (3, 8, 18); runpy.run_path({str(SETUP)!r}, run_name='__main__')"
-)
+PRETEND = f"import runpy, sys; sys.version_info = (3, 8, 18); runpy.run_path({str(SETUP)!r}, run_name='__main__')"
 """Runs the launcher in a Python that says it is 3.8."""
 OLD_PYTHONS = sorted((Path.home() / ".pyenv" / "versions").glob("[23].*/bin/python"))
-WRONG_PYTHON = (
-    "Hedgerow needs Python 3.11 or newer and this is Python {}, with no newer one on PATH: install Python"
-)
+WRONG_PYTHON = "Hedgerow needs Python 3.11 or newer and this is Python {}, with no newer one on PATH: install Python"
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:
@@ -35,9 +31,7 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def run_python(arguments: list[str], path: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        arguments, env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run(arguments, env={"PATH": str(path)}, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_a_python_that_is_too_old_says_what_to_install(machine: Machine) -> None:
@@ -99,8 +93,7 @@ def test_a_tool_that_fails_otherwise_names_its_log(machine: Machine) -> None:
 
     log = machine.cache / "logs" / "etcd.log"
     assert told == (
-        "Could not build etcd 3.6.6: `go` failed with 'verifying module: checksum mismatch' "
-        f"(all it said is in {log})."
+        f"Could not build etcd 3.6.6: `go` failed with 'verifying module: checksum mismatch' (all it said is in {log})."
     )
     assert log.read_text() == "verifying module: checksum mismatch\n"
 
@@ -180,9 +173,7 @@ def test_too_little_disk_is_said_beforehand() -> None:
     )
 
 
-def test_the_disk_is_looked_at_before_anything_is_built(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_disk_is_looked_at_before_anything_is_built(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.add_go()
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * 10**9))
 

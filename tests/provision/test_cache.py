@@ -42,9 +42,7 @@ def test_an_altered_file_of_the_same_length_is_noticed_by_a_thorough_look(final:
     path.write_text("A program")
 
     assert fault_of(final, thorough=False) is None
-    assert (
-        fault_of(final) == f"{path} has been altered: its sha256 is not the one written down when it was made"
-    )
+    assert fault_of(final) == f"{path} has been altered: its sha256 is not the one written down when it was made"
 
 
 def test_a_missing_file_is_noticed(final: Path) -> None:
@@ -54,9 +52,7 @@ def test_a_missing_file_is_noticed(final: Path) -> None:
     assert fault_of(final, thorough=False) == f"{path} is missing"
 
 
-@pytest.mark.parametrize(
-    "manifest", ["", "{}", "[]", '{"version": 1, "origin": "x", "files": {"etcd": 3}}', "\0"]
-)
+@pytest.mark.parametrize("manifest", ["", "{}", "[]", '{"version": 1, "origin": "x", "files": {"etcd": 3}}', "\0"])
 def test_an_unusable_manifest_is_noticed(final: Path, manifest: str) -> None:
     make_entry(final)
     (final / cache.MANIFEST).write_text(manifest)

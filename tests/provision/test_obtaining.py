@@ -52,18 +52,12 @@ def test_what_is_missing_is_built_once_and_told_in_one_line(machine: Machine) ->
     ("damage", "named"),
     [
         pytest.param(lambda path: path.write_bytes(b""), "has 0 bytes instead of", id="truncated"),
-        pytest.param(
-            lambda path: path.write_bytes(path.read_bytes().swapcase()), "has been altered", id="altered"
-        ),
+        pytest.param(lambda path: path.write_bytes(path.read_bytes().swapcase()), "has been altered", id="altered"),
         pytest.param(lambda path: path.chmod(0o644), "does not run", id="not executable"),
-        pytest.param(
-            lambda path: (path.parent / "manifest.json").write_text("{"), "cannot be read", id="manifest"
-        ),
+        pytest.param(lambda path: (path.parent / "manifest.json").write_text("{"), "cannot be read", id="manifest"),
     ],
 )
-def test_a_broken_cache_is_named_and_mended(
-    machine: Machine, damage: Callable[[Path], object], named: str
-) -> None:
+def test_a_broken_cache_is_named_and_mended(machine: Machine, damage: Callable[[Path], object], named: str) -> None:
     machine.add_go()
     machine.setup("servers", "etcd")
     damage(etcd_in_cache(machine))

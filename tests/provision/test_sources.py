@@ -26,21 +26,11 @@ def cached(version: str, fault: str | None = None) -> Candidate:
 @pytest.mark.parametrize(
     ("candidates", "taken"),
     [
-        pytest.param(
-            [named("1.30.0"), on_path("1.34.0")], "/assets", id="named by the developer, even when old"
-        ),
-        pytest.param(
-            [on_path("1.33.1"), cached("1.34.4")], "/usr/bin", id="on PATH and good, before the cache"
-        ),
-        pytest.param(
-            [on_path("1.31.0"), cached("1.34.4")], "/cache", id="cached, because the one on PATH is old"
-        ),
-        pytest.param(
-            [on_path("2.0.0"), cached("1.34.4")], "/cache", id="cached, because the one on PATH is new"
-        ),
-        pytest.param(
-            [on_path("", "it does not run"), cached("1.34.4")], "/cache", id="cached, PATH's is broken"
-        ),
+        pytest.param([named("1.30.0"), on_path("1.34.0")], "/assets", id="named by the developer, even when old"),
+        pytest.param([on_path("1.33.1"), cached("1.34.4")], "/usr/bin", id="on PATH and good, before the cache"),
+        pytest.param([on_path("1.31.0"), cached("1.34.4")], "/cache", id="cached, because the one on PATH is old"),
+        pytest.param([on_path("2.0.0"), cached("1.34.4")], "/cache", id="cached, because the one on PATH is new"),
+        pytest.param([on_path("", "it does not run"), cached("1.34.4")], "/cache", id="cached, PATH's is broken"),
         pytest.param([on_path("1.20.0"), on_path("1.32.0")], "/usr/bin", id="the second on PATH"),
         pytest.param([cached("1.34.4", "it is short")], None, id="none, the cached one is broken"),
         pytest.param([], None, id="none, there is none"),
@@ -65,8 +55,7 @@ def test_a_named_copy_that_does_not_run_is_a_problem_and_not_passed_over() -> No
         choose(APISERVER, [named("", "it does not run"), cached("1.34.4")])
 
     assert str(raised.value) == (
-        "KUBEBUILDER_ASSETS names /assets/kube-apiserver, but it does not run: "
-        "correct or unset KUBEBUILDER_ASSETS."
+        "KUBEBUILDER_ASSETS names /assets/kube-apiserver, but it does not run: correct or unset KUBEBUILDER_ASSETS."
     )
 
 

@@ -98,9 +98,7 @@ def test_a_folder_that_is_no_venv_is_never_cleared(repository: Path, machine: Ma
     precious.write_text("years of work")
     machine.variables["HEDGEROW_VENV"] = "thesis"
 
-    with pytest.raises(
-        Problem, match="is not a virtual environment, so it is left alone: move it away, or set"
-    ):
+    with pytest.raises(Problem, match="is not a virtual environment, so it is left alone: move it away, or set"):
         make_project_venv(repository, machine.cache, machine.environ)
 
     assert precious.read_text() == "years of work"

@@ -51,9 +51,7 @@ def test_every_module_builds_with_go_1_26(module: str) -> None:
     assert go_directive((MODULES / module / "go.mod").read_text()) <= (1, 26, 99)
 
 
-@pytest.mark.parametrize(
-    "bundle", [b for b in BUNDLES.values() if isinstance(b, GoBundle)], ids=lambda b: b.name
-)
+@pytest.mark.parametrize("bundle", [b for b in BUNDLES.values() if isinstance(b, GoBundle)], ids=lambda b: b.name)
 def test_the_version_in_the_table_is_the_one_the_module_pins(bundle: GoBundle) -> None:
     required = (MODULES / bundle.module / "go.mod").read_text().split("\nreplace (")[0]
     pinned = [line.split() for line in required.splitlines() if bundle.package.startswith(_path_of(line))]

@@ -85,9 +85,7 @@ class Machine:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, str(REPOSITORY / "hack" / "setup"), *arguments]
 
-    def setup(
-        self, *arguments: str, environ: Mapping[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def setup(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run hack/setup on this machine."""
         return subprocess.run(
             self.command(*arguments),
