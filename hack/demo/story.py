@@ -148,7 +148,7 @@ class Story:
 
     def _allow(self, allowance: str | None) -> None:
         patch = json.dumps({"spec": {"memory": {"allowance": allowance}}})
-        self.stage.kubectl("patch", "deviceclass", SQUEEZED_CLASS, "--type=merge", "-p", patch)
+        self.stage.kubectl("patch", "deviceclasses.hedgerow.dev", SQUEEZED_CLASS, "--type=merge", "-p", patch)
 
     def _job_succeeded(self) -> bool:
         self._look()
