@@ -1,9 +1,9 @@
 """The checkpoints of one job and generation on disk, and the file that training resumes from.
 
-A checkpoint is `<id>.safetensors` (the delta, with its manifest in the file's metadata) and, written after it, `<id>.json`
-(size and sha256 of the former). Without the second the first does not count, so a power cut between the two leaves no
-half checkpoint. Whatever is torn, altered or missing is skipped, never loaded. `resume.bin` is one line with the sha256 of
-the rest, one line of JSON, and the resident bytes. No numpy here: the idle agent uses this module too.
+A checkpoint is `<id>.safetensors` (the delta, with its manifest in the file's metadata) and, written after it,
+`<id>.json` (size and sha256 of the former). Without the second the first does not count, so a power cut between the two
+leaves no half checkpoint. Whatever is torn, altered or missing is skipped, never loaded. `resume.bin` is one line with
+the sha256 of the rest, one line of JSON, and the resident bytes. No numpy here: the idle agent uses this module too.
 """
 
 import hashlib
