@@ -1,0 +1,94 @@
+"""A short way to write a forward graph: each call adds a node, infers its shapes and returns its output's name.
+
+A node's output is named like the node; a layer's parameters are `<layer>.weight` and `<layer>.bias`. Parameters start
+frozen: what is trained is a method's decision.
+"""
+
+import math
+
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.graph.ir import Attribute, Graph, Init, Node, Role, Tensor
+
+RELU_GAIN = 2.0
+"""Variance gain of a layer that is followed by a relu (He initialisation)."""
+
+
+def fan_in_init(weight_shape: tuple[int, ...], gain: float) -> Init:
+    """Return normal first values that keep the variance of what passes through a layer."""
+    return Init("normal", math.sqrt(gain / math.prod(weight_shape[1:])))
+
+
+class Builder:
+    """Collects tensors and nodes; `graph` returns them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._parameters: dict[str, Tensor] = {}
+        self._tensors: dict[str, Tensor] = {}
+        self._nodes: list[Node] = []
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        """Return the shape of a tensor made so far."""
+        return self._tensors[tensor].shape
+
+    def parameter(self, name: str, shape: tuple[int, ...], init: Init) -> str:
+        """Add a frozen parameter."""
+        self._add(Tensor(name, shape, batched=False, role=Role.FROZEN, init=init))
+        self._parameters[name] = self._tensors[name]
+        return name
+
+    def node(self, name: str, op: str, inputs: tuple[str, ...] = (), **attributes: Attribute) -> str:
+        """Add any node with one output."""
+        node = Node(name, op, inputs, (name,), attributes=attributes)
+        for tensor in table.infer(node, self._tensors):
+            self._add(tensor)
+        self._nodes.append(node)
+        return name
+
+    def input(self, shape: tuple[int, ...], name: str = "x") -> str:
+        """Add the node that reads samples."""
+        return self.node(name, "input", field="x", shape=shape)
+
+    def linear(self, name: str, x: str, outputs: int, gain: float = RELU_GAIN) -> str:
+        """Add a fully connected layer with a bias."""
+        shape = (outputs, math.prod(self.shape(x)))
+        return self.node(name, "linear", (x, *self._layer(name, shape, gain)))
+
+    def conv2d(
+        self, name: str, x: str, outputs: int, *, kernel: int = 3, stride: int = 1, padding: int = 1, groups: int = 1
+    ) -> str:
+        """Add a convolution with a bias and a square kernel."""
+        shape = (outputs, self.shape(x)[0] // groups, kernel, kernel)
+        inputs = (x, *self._layer(name, shape, RELU_GAIN))
+        return self.node(name, "conv2d", inputs, stride=stride, padding=padding, groups=groups)
+
+    def relu(self, name: str, x: str) -> str:
+        """Add a rectifier."""
+        return self.node(name, "relu", (x,))
+
+    def max_pool2d(self, name: str, x: str, kernel: int = 2) -> str:
+        """Add pooling over windows that do not overlap."""
+        return self.node(name, "max_pool2d", (x,), kernel=kernel, stride=kernel)
+
+    def flatten(self, name: str, x: str) -> str:
+        """Add a reshape to one axis per sample."""
+        return self.node(name, "reshape", (x,), shape=(math.prod(self.shape(x)),))
+
+    def add(self, name: str, first: str, second: str, scale: float = 1.0) -> str:
+        """Add a sum of two tensors, the second one scaled."""
+        return self.node(name, "add", (first, second), scale=scale)
+
+    def graph(self, *outputs: str) -> Graph:
+        """Return the graph, parameters first."""
+        transients = (tensor for name, tensor in self._tensors.items() if name not in self._parameters)
+        return Graph(self._name, (*self._parameters.values(), *transients), tuple(self._nodes), outputs)
+
+    def _layer(self, name: str, weight_shape: tuple[int, ...], gain: float) -> tuple[str, str]:
+        weight = self.parameter(f"{name}.weight", weight_shape, fan_in_init(weight_shape, gain))
+        return weight, self.parameter(f"{name}.bias", weight_shape[:1], Init("zeros"))
+
+    def _add(self, tensor: Tensor) -> None:
+        if tensor.name in self._tensors:
+            raise GraphError(f"Graph {self._name!r} has two tensors called {tensor.name!r}; rename one of them.")
+        self._tensors[tensor.name] = tensor

@@ -1,0 +1,119 @@
+"""Convolutions of images (channels, height, width) and their gradients.
+
+The kernels unfold one image of one group at a time (im2col), which is what the scratch bytes are.
+"""
+
+import math
+
+from hedgerow_plans.graph.ir import Attribute, Node, Tensor
+from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
+from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops.dense import grad_bias
+
+_ATTRIBUTES = {
+    "stride": AttributeRule(Kind.INTEGER, default=1),
+    "padding": AttributeRule(Kind.INTEGER, default=0, minimum=0),
+    "groups": AttributeRule(Kind.INTEGER, default=1),
+}
+_GRADIENT_ATTRIBUTES = {**_ATTRIBUTES, "shape": AttributeRule(Kind.SHAPE)}
+
+
+def _image_shape(call: Call, image: Shape, weight: Shape) -> Shape:
+    """Return the shape of what a weight makes of an image, or raise a sentence."""
+    shapes = f"an image {describe(image)} and a weight {describe(weight)}"
+    call.require(len(image) == 3 and len(weight) == 4, f"it got {shapes}; give it 3 axes and 4")
+    groups, stride, padding = (call.integer(name) for name in ("groups", "stride", "padding"))
+    channels, height, width = image
+    outputs, group_channels, kernel_height, kernel_width = weight
+    problem = f"{shapes} do not go together in {groups} groups; the weight's second axis times groups is the channels"
+    call.require(group_channels * groups == channels, problem)
+    call.require(outputs % groups == 0, f"{outputs} output channels cannot be split into {groups} groups")
+    high, wide = height + 2 * padding - kernel_height, width + 2 * padding - kernel_width
+    call.require(high >= 0 and wide >= 0, f"{shapes} do not go together: the kernel is larger than the padded image")
+    return outputs, high // stride + 1, wide // stride + 1
+
+
+def _infer_conv2d(call: Call) -> tuple[Tensor, ...]:
+    x = expect.samples(call, call.inputs[0], rank=3)
+    weight = expect.parameter(call, call.inputs[1], rank=4)
+    shape = _image_shape(call, x.shape, weight.shape)
+    for bias in call.inputs[2:]:
+        expect.shape(call, expect.parameter(call, bias, rank=1), shape[:1])
+    return (call.output(0, shape),)
+
+
+def _infer_grad_input(call: Call) -> tuple[Tensor, ...]:
+    gradient = expect.samples(call, call.inputs[0], rank=3)
+    weight = expect.parameter(call, call.inputs[1], rank=4)
+    expect.shape(call, gradient, _image_shape(call, call.shape(), weight.shape))
+    return (call.output(0, call.shape()),)
+
+
+def _infer_grad_weight(call: Call) -> tuple[Tensor, ...]:
+    gradient = expect.samples(call, call.inputs[0], rank=3)
+    x = expect.samples(call, call.inputs[1], rank=3)
+    expect.shape(call, gradient, _image_shape(call, x.shape, call.shape()))
+    return (call.output(0, call.shape(), batched=False),)
+
+
+def _multiplications(call: Call, image: Tensor, weight: Tensor) -> int:
+    """Return the multiply-adds of one pass over all output positions, twice each."""
+    return 2 * call.samples(image) * math.prod(weight.shape[1:])
+
+
+def _conv2d_flops(call: Call) -> int:
+    bias = call.samples(call.outputs[0]) if len(call.inputs) > 2 else 0
+    return _multiplications(call, call.outputs[0], call.inputs[1]) + bias
+
+
+def _unfolded_bytes(image: Tensor, weight: Tensor) -> int:
+    """Return the bytes of one unfolded image of one group; `image` is on the output's side of the layer."""
+    return 4 * math.prod(weight.shape[1:]) * math.prod(image.shape[1:])
+
+
+def _grad_weight_scratch(call: Call) -> int:
+    partial = call.outputs[0].bytes(1) if call.micro_batch > 1 else 0
+    return _unfolded_bytes(call.inputs[0], call.outputs[0]) + partial
+
+
+def _attributes(ask: Backward, shape: Shape) -> dict[str, Attribute]:
+    return {**ask.node.attributes, "shape": shape}
+
+
+def _grad_input(ask: Backward) -> Node:
+    inputs = (ask.gradient, ask.node.inputs[1])
+    return ask.call("conv2d_grad_input", inputs, _attributes(ask, ask.input(0).shape))
+
+
+def _grad_weight(ask: Backward) -> Node:
+    inputs = (ask.gradient, ask.node.inputs[0])
+    return ask.call("conv2d_grad_weight", inputs, _attributes(ask, ask.input(1).shape))
+
+
+OPERATORS = (
+    Operator(
+        "conv2d",
+        _infer_conv2d,
+        inputs=(2, 3),
+        attributes=_ATTRIBUTES,
+        flops=_conv2d_flops,
+        scratch_bytes=lambda call: _unfolded_bytes(call.outputs[0], call.inputs[1]),
+        backward=(_grad_input, _grad_weight, grad_bias),
+    ),
+    Operator(
+        "conv2d_grad_input",
+        _infer_grad_input,
+        inputs=(2, 2),
+        attributes=_GRADIENT_ATTRIBUTES,
+        flops=lambda call: _multiplications(call, call.inputs[0], call.inputs[1]),
+        scratch_bytes=lambda call: _unfolded_bytes(call.inputs[0], call.inputs[1]),
+    ),
+    Operator(
+        "conv2d_grad_weight",
+        _infer_grad_weight,
+        inputs=(2, 2),
+        attributes=_GRADIENT_ATTRIBUTES,
+        flops=lambda call: _multiplications(call, call.inputs[0], call.outputs[0]),
+        scratch_bytes=_grad_weight_scratch,
+    ),
+)

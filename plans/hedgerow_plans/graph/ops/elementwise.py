@@ -1,0 +1,96 @@
+"""Operators that work on each element by itself, and the one that only changes a shape."""
+
+import math
+
+from hedgerow_plans.graph.ir import DType, Node, Tensor
+from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
+from hedgerow_plans.graph.ops import expect
+
+_SCALE = {"scale": AttributeRule(Kind.NUMBER, default=1.0)}
+
+
+def _mask_shape(x: Tensor) -> tuple[int, ...]:
+    """Return the shape of one bit per element of a sample."""
+    return (-(-x.elements // 8),)
+
+
+def _infer_relu(call: Call) -> tuple[Tensor, ...]:
+    x = expect.samples(call, call.inputs[0])
+    y = call.output(0, x.shape)
+    return (y, call.output(1, _mask_shape(x), DType.UINT8)) if len(call.node.outputs) > 1 else (y,)
+
+
+def _relu_scratch(call: Call) -> int:
+    """Return one byte per element of a sample while its mask is packed."""
+    return call.inputs[0].elements if len(call.outputs) > 1 else 0
+
+
+def _infer_relu_grad(call: Call) -> tuple[Tensor, ...]:
+    gradient = expect.samples(call, call.inputs[0])
+    mask = expect.samples(call, call.inputs[1], dtype=DType.UINT8)
+    expect.shape(call, mask, _mask_shape(gradient))
+    return (call.output(0, gradient.shape),)
+
+
+def _infer_add(call: Call) -> tuple[Tensor, ...]:
+    first, second = (expect.values(call, tensor) for tensor in call.inputs)
+    expect.alike(call, first, second)
+    return (call.output(0, first.shape, batched=first.batched),)
+
+
+def _infer_scale(call: Call) -> tuple[Tensor, ...]:
+    x = expect.values(call, call.inputs[0])
+    return (call.output(0, x.shape, batched=x.batched),)
+
+
+def _infer_reshape(call: Call) -> tuple[Tensor, ...]:
+    x, shape = expect.values(call, call.inputs[0]), call.shape()
+    problem = f"{x.name!r} has shape {describe(x.shape)}, {x.elements} elements, and cannot become {describe(shape)}"
+    call.require(math.prod(shape) == x.elements, problem)
+    return (call.output(0, shape, batched=x.batched),)
+
+
+def _one_each(call: Call) -> int:
+    return call.samples(call.inputs[0])
+
+
+def _add_flops(call: Call) -> int:
+    return call.samples(call.inputs[0]) * (1 if call.number("scale") == 1 else 2)
+
+
+def _grad_second(ask: Backward) -> Node | None:
+    """Return dy times the scale; without one, dy itself."""
+    scale = ask.node.attributes.get("scale", 1.0)
+    return None if scale == 1 else ask.call("scale", (ask.gradient,), {"scale": scale})
+
+
+def _grad_relu(ask: Backward) -> Node:
+    return ask.call("relu_grad", (ask.gradient, ask.node.outputs[1]))
+
+
+def _grad_reshape(ask: Backward) -> Node:
+    return ask.call("reshape", (ask.gradient,), {"shape": ask.input(0).shape})
+
+
+OPERATORS = (
+    Operator(
+        "relu",
+        _infer_relu,
+        outputs=(1, 2),
+        flops=_one_each,
+        scratch_bytes=_relu_scratch,
+        backward=(_grad_relu,),
+        saved="mask",
+    ),
+    Operator("relu_grad", _infer_relu_grad, inputs=(2, 2), flops=_one_each),
+    Operator(
+        "add",
+        _infer_add,
+        inputs=(2, 2),
+        attributes=_SCALE,
+        flops=_add_flops,
+        backward=(lambda _ask: None, _grad_second),
+    ),
+    Operator("scale", _infer_scale, attributes=_SCALE, flops=_one_each, backward=(_grad_second,)),
+    Operator("reshape", _infer_reshape, attributes={"shape": AttributeRule(Kind.SHAPE)}, backward=(_grad_reshape,)),
+)

@@ -1,0 +1,16 @@
+"""Small convolutional networks for images of a few hundred pixels."""
+
+from hedgerow_plans.graph.builder import Builder
+from hedgerow_plans.graph.ir import Graph
+
+
+def cnn_small(classes: int, input_shape: tuple[int, ...], channels: int = 8) -> Graph:
+    """Return two convolutions, one residual block of two more, and a linear layer; the image shrinks to a quarter."""
+    build = Builder("cnn-small")
+    x = build.relu("relu1", build.conv2d("conv1", build.input(input_shape), channels))
+    x = build.max_pool2d("pool1", x)
+    x = build.relu("relu2", build.conv2d("conv2", x, 2 * channels))
+    inner = build.relu("block.relu1", build.conv2d("block.conv1", x, 2 * channels))
+    x = build.add("block.sum", x, build.conv2d("block.conv2", inner, 2 * channels))
+    x = build.max_pool2d("pool2", build.relu("block.relu2", x))
+    return build.graph(build.linear("logits", build.flatten("flat", x), classes, gain=1.0))

@@ -1,0 +1,20 @@
+"""One module a strategy, one interface: a problem and limits in, a plan that fits or an Infeasible with numbers out.
+
+A strategy decides what runs when (an operation sequence); lifetimes, offsets and steps are the lowering's business.
+Given the same problem, budget and seed, and a `keep_going` that never says stop, it returns the same plan.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.strategies import keep_all, sqrt_n
+from hedgerow_plans.planning.strategies.limits import Limits
+
+Strategy = Callable[[Problem, Limits], Plan | Infeasible]
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({keep_all.NAME: keep_all.plan, sqrt_n.NAME: sqrt_n.plan})
+"""By the name a plan carries, cheapest first."""
+
+__all__ = ["STRATEGIES", "Limits", "Strategy"]

@@ -1,0 +1,13 @@
+"""Keep-all: every node once in the graph's order, every tensor until its last reader. No overhead, the most memory."""
+
+from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.sequence import straight
+from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
+
+NAME = "keep-all"
+
+
+def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
+    """Plan without recomputation."""
+    return first_that_fits(problem, [straight(problem)], NAME, limits)

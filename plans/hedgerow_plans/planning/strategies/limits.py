@@ -1,0 +1,41 @@
+"""What a strategy has to stay within, and the choice every strategy ends with: the cheapest sequence that fits."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.bounds import max_live_bytes, refusal
+from hedgerow_plans.planning.lowering import lower
+from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.sequence import Sequence, trace
+
+
+def forever() -> bool:
+    """Keep going without a limit: the reproducible mode."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The budget, the seed of whatever is random, and a question that says when to return the best so far."""
+
+    budget_bytes: int
+    seed: int = 0
+    keep_going: Callable[[], bool] = forever
+
+
+def first_that_fits(
+    problem: Problem, sequences: Iterable[Sequence], strategy: str, limits: Limits
+) -> Plan | Infeasible:
+    """Return a plan for the first sequence, cheapest first, that fits the budget, or say how much the leanest needs."""
+    lives = [(sequence, trace(problem, sequence)) for sequence in sequences]
+    bounds = [max_live_bytes(problem, sequence, instances) for sequence, instances in lives]
+    for (sequence, _), bound in zip(lives, bounds, strict=True):
+        if bound <= limits.budget_bytes:
+            plan = lower(problem, sequence, strategy, limits.keep_going)
+            if plan.promise.peak_bytes <= limits.budget_bytes:
+                return plan
+    leanest = min(range(len(lives)), key=bounds.__getitem__)
+    sequence, instances = lives[leanest]
+    needed_bytes = lower(problem, sequence, strategy, limits.keep_going).promise.peak_bytes
+    return refusal(problem, sequence, instances, needed_bytes, limits.budget_bytes)
