@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hedgerow_agent.files import read_bounded, remove_durably, sha256_of, write_durably
-from hedgerow_plans.protocol.messages import CheckpointReport, Count, Digest, Identifier, Message
+from hedgerow_plans.protocol.messages import CheckpointReport, Count, Digest, EnergySource, Identifier, Message
 
 DELTA_SUFFIX = ".safetensors"
 _REPORT_SUFFIX = ".json"
@@ -40,6 +40,7 @@ class ResumeHeader(Message):
     resident_bytes: Count
     accuracy_before: float | None = None
     energy_picojoules: Count = 0
+    energy_source: EnergySource = EnergySource.MODELLED
     switches_down: Count = 0
     switches_up: Count = 0
     rungs_used: tuple[Count, ...] = ()

@@ -126,7 +126,7 @@ def load_config(file: Path) -> AgentConfig:
     return _with_absolute_paths(config, file.resolve().parent)
 
 
-def _sentence(error: Any) -> str:  # noqa: ANN401 - pydantic's own dictionary type is not exported for this
+def _sentence(error: Any) -> str:
     """Return one mistake as a sentence with place, value and remedy."""
     place = ".".join(str(part) for part in error["loc"]) or "the file"
     kind, given = error["type"], error["input"]

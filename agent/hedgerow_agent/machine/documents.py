@@ -57,6 +57,7 @@ def _begin(state: MachineState, assignment: Assignment) -> MachineState:
         job=key_of(assignment),
         job_program_digest=assignment.program.digest,
         job_weights=assignment.weights,
+        job_seed=assignment.seed,
         ended=None,
         ended_reason="",
         ended_message="",

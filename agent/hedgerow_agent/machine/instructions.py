@@ -55,7 +55,6 @@ class StartTrainer:
 
     assignment: Assignment
     from_checkpoint: str | None
-    budget_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)

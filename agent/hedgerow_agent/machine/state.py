@@ -42,6 +42,7 @@ class Adapter:
     checkpoint: str | None  # None: the base model alone
     program_digest: str
     weights: WeightsReference
+    seed: int  # of parameters that no weights file brings
 
 
 class Purpose(StrEnum):
@@ -76,6 +77,7 @@ class Volatile:
     connected: bool = False
     trainer: Trainer = Trainer.ABSENT
     trainer_job: JobKey | None = None
+    trainer_ready: bool = False  # it waits for, or has, a budget
     trainer_error: str = ""  # its last words
     program_asked: bool = False
     program_ready: bool = False
@@ -97,6 +99,7 @@ class MachineState:
     job: JobKey | None = None  # what checkpoints, progress and crashes below speak of
     job_program_digest: str = ""
     job_weights: WeightsReference | None = None
+    job_seed: int = 0
     phase: Phase = Phase.IDLE
     reason: str = "NoAssignment"
     message: str = ""
@@ -150,7 +153,7 @@ class MachineState:
         """Return one of this job's adapters, or None before any job came."""
         if self.job is None or self.job_weights is None:
             return None
-        return Adapter(self.job, checkpoint, self.job_program_digest, self.job_weights)
+        return Adapter(self.job, checkpoint, self.job_program_digest, self.job_weights, self.job_seed)
 
 
 STORED: TypeAdapter[MachineState] = TypeAdapter(MachineState)

@@ -50,8 +50,9 @@ def settle(state: MachineState) -> Answer:
 
 
 def _tell_budget(state: MachineState) -> Answer:
+    """Tell the trainer its budget: first when it is ready, because only then is its footprint known."""
     budget = budget_of(state).bytes
-    if state.volatile.told_budget == (budget,):
+    if not state.volatile.trainer_ready or state.volatile.told_budget == (budget,):
         return state, ()
     return state.with_volatile(told_budget=(budget,)), (TellTrainer(budget),)
 
@@ -60,12 +61,9 @@ def _prepare(state: MachineState, assignment: Assignment) -> Answer:
     """Ask for what is missing; start the trainer when nothing is."""
     known = state.volatile
     if known.program_ready and known.inputs_ready:
-        budget = budget_of(state).bytes
         newest = state.checkpoints[-1].id if state.checkpoints else None
-        state = state.with_volatile(
-            trainer=Trainer.RUNNING, trainer_job=state.job, trainer_error="", told_budget=(budget,)
-        )
-        return state, (StartTrainer(assignment, newest, budget),)
+        state = state.with_volatile(trainer=Trainer.RUNNING, trainer_job=state.job, trainer_error="")
+        return state, (StartTrainer(assignment, newest),)
     asking: list[Instruction] = []
     if not known.program_asked:
         asking.append(FetchProgram(assignment.program))
@@ -122,7 +120,8 @@ def note_exit(state: MachineState, code: int) -> MachineState:
     """Note that the trainer is gone; unless it was to go, that is a crash."""
     expected = state.volatile.trainer is Trainer.STOPPING
     last_words = state.volatile.trainer_error
-    state = state.with_volatile(trainer=Trainer.ABSENT, trainer_job=None, trainer_error="", told_budget=None)
+    state = state.with_volatile(trainer=Trainer.ABSENT, trainer_job=None, trainer_error="")
+    state = state.with_volatile(trainer_ready=False, told_budget=None)
     if expected or state.phase not in ACTIVE:
         return state
     state = replace(state, crashes=state.crashes + 1)
@@ -148,6 +147,7 @@ def prune(state: MachineState) -> Answer:
 
 def _note_ready(state: MachineState, said: protocol.Ready) -> Answer:
     state = replace(_training(state, said.progress), footprint_bytes=said.footprint_bytes)
+    state = state.with_volatile(trainer_ready=True)
     base = state.adapter(None)
     runs_a_delta = state.running is not None and state.running.checkpoint is not None
     if runs_a_delta or state.running == base or base is None:

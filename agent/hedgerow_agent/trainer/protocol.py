@@ -1,10 +1,11 @@
 """What the agent and its trainer say to each other: one JSON document per line over the child's stdin and stdout.
 
-The agent opens with `start`, then may send `budget` at any time and `stop` once. The trainer answers `ready` (program,
-weights and data are checked, the arena stands), then `progress`, `checkpoint` and `paused` as they come, and ends with
-exactly one of `complete`, `rejected` (this device cannot do it, never retry) or `failed` (training itself went wrong).
-`error` is a crash explaining itself; the exit code follows. A trainer that just exits has crashed. Lines longer than
-`LINE_LIMIT_BYTES` are never parsed. Nothing here imports numpy: the idle agent imports this module.
+The agent opens with `start`. The trainer answers `ready` (program, weights and data are checked) and waits for a
+`budget`, because only now is its own footprint known. More of them may come at any time, and one `stop`. The trainer
+says `progress`, `checkpoint` and `paused` as they happen, and ends with exactly one of `complete`, `rejected` (this
+device cannot do it, never retry) or `failed` (training itself went wrong). `error` is a crash explaining itself; the
+exit code follows. A trainer that just exits has crashed. Lines longer than `LINE_LIMIT_BYTES` are never parsed. Nothing
+here imports numpy: the idle agent imports this module.
 """
 
 from typing import Annotated, Literal
@@ -42,18 +43,18 @@ class Start(Message):
     learning_rate: Decimal
     checkpoint_every_steps: Annotated[int, Field(ge=1)]
     from_checkpoint: Identifier | None = None  # used only where the resume file does not serve
-    budget_bytes: Count | None = None  # None: only the program's rungs limit
     hysteresis_batches: Annotated[int, Field(ge=1)] = 10
     measured_steps: Annotated[int, Field(ge=0)] = 2  # on each rung
     progress_seconds: Annotated[float, Field(ge=0)] = 0.5
-    pause_between_steps_seconds: Annotated[float, Field(ge=0)] = 0.0
+    rest_between_steps_seconds: Annotated[float, Field(ge=0)] = 0.0
+    powercap_folder: str = "/sys/class/powercap"  # where measured energy is, on machines that have it
 
 
 class Budget(Message):
     """The budget in force from the next batch end on."""
 
     kind: Literal["budget"] = "budget"
-    budget_bytes: Count | None
+    budget_bytes: Count | None  # None: only the program's rungs limit
 
 
 class Stop(Message):
@@ -63,7 +64,7 @@ class Stop(Message):
 
 
 class Ready(Message):
-    """Everything is checked and the first batch is about to run."""
+    """Everything is checked; the arena is built when the budget comes."""
 
     kind: Literal["ready"] = "ready"
     footprint_bytes: Count  # resident set of the process before its arena
