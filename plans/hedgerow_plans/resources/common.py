@@ -4,8 +4,10 @@ A spec is intolerant of fields it does not know; a status is tolerant, because a
 rule is stated once: as CEL for the API server, and as a Python predicate for manifests that never see one.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, StringConstraints, model_validator
@@ -29,9 +31,14 @@ Message = Annotated[str, StringConstraints(max_length=1024)]
 Shown = Annotated[str, StringConstraints(max_length=128)]
 Timestamp = Annotated[str, StringConstraints(max_length=64), Field(json_schema_extra={"format": "date-time"})]
 Count = Annotated[int, Field(ge=0, le=2**53)]
-DECIMAL_PATTERN = r"^[0-9]{1,9}(\.[0-9]{1,18})?(e-[0-9]{1,2})?$"
-DecimalText = Annotated[str, StringConstraints(max_length=32, pattern=DECIMAL_PATTERN)]
+DECIMAL_PATTERN = r"^[0-9]{1,9}([.][0-9]{1,18})?(e-[0-9]{1,2})?$"
+DecimalText = Annotated[str, StringConstraints(max_length=32)]
 """A number that is not whole, as text: "0.05" or "5e-2". No two readers can disagree about its value."""
+
+
+def decimal(text: str) -> Decimal | None:
+    """Return the value of a decimal, or None if the text is not one."""
+    return Decimal(text) if re.fullmatch(DECIMAL_PATTERN, text, re.ASCII) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,12 @@ class Rule:
     expression: str  # CEL; `self` is the part
     message: str
     holds: Callable[[Any], bool] | None = None
+    field: str = ""  # the one to blame, as in YAML; empty: the part as a whole
+
+    def to_schema(self) -> dict[str, str]:
+        """Return the rule as it stands in a structural schema."""
+        where = {"fieldPath": f".{self.field}"} if self.field else {}
+        return {"rule": self.expression, "message": self.message, **where}
 
 
 class Ruled(BaseModel):
@@ -56,7 +69,7 @@ class Ruled(BaseModel):
     def _rules_hold(self) -> Self:
         for rule in self.rules:
             if rule.holds is not None and not rule.holds(self):
-                raise PydanticCustomError("rule", "{message}", {"message": rule.message})
+                raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": rule.field})
         return self
 
     @classmethod
@@ -64,9 +77,7 @@ class Ruled(BaseModel):
         """Add the rules to the schema, where the CRD generator finds them."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         if cls.rules:
-            schema["x-kubernetes-validations"] = [
-                {"rule": rule.expression, "message": rule.message} for rule in cls.rules
-            ]
+            schema["x-kubernetes-validations"] = [rule.to_schema() for rule in cls.rules]
         return schema
 
     def to_yaml_form(self) -> dict[str, Any]:
@@ -117,4 +128,5 @@ def label_name_rule(kind: str, why: str) -> Rule:
         "size(self.metadata.name) <= 63 && !self.metadata.name.contains('.')",
         f"the name of a {kind} must have at most 63 characters and no dots: {why}",
         lambda resource: len(resource.metadata.name) <= 63 and "." not in resource.metadata.name,
+        field="metadata.name",
     )

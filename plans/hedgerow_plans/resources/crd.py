@@ -93,16 +93,14 @@ def _root(kind: Kind) -> Schema:
         "properties": {
             "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}."},
             "kind": {"type": "string", "description": f"{kind.name}."},
-            "metadata": {"type": "object"},
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             "spec": structural_schema(_part(kind, "spec")),
             # A status is whatever the operator wrote: the API server must not add to it.
             "status": structural_schema(_part(kind, "status"), with_defaults=False),
         },
     }
     if kind.model.rules:
-        root["x-kubernetes-validations"] = [
-            {"rule": rule.expression, "message": rule.message} for rule in kind.model.rules
-        ]
+        root["x-kubernetes-validations"] = [rule.to_schema() for rule in kind.model.rules]
     return root
 
 

@@ -34,19 +34,22 @@ class ClassMemory(Part):
 
     rules = (
         Rule(
-            "!isQuantity(string(self.budget)) || quantity(string(self.budget)).sign() > 0",
+            "!isQuantity(string(self.budget)) || quantity(string(self.budget)).isGreaterThan(quantity('0'))",
             "budget must be more than 0 bytes",
             lambda part: parse_quantity(part.budget) > 0,
+            "budget",
         ),
         Rule(
             _at_most("floor", "budget"),
             "floor must not be above budget: it is the smallest memory for which a plan is wanted",
             lambda part: _is_at_most(part.floor, part.budget),
+            "floor",
         ),
         Rule(
             _at_most("allowance", "budget"),
             "allowance must not be above budget: plans are made for budget, and allowance only takes away from it",
             lambda part: _is_at_most(part.allowance, part.budget),
+            "allowance",
         ),
     )
 

@@ -46,7 +46,8 @@ class ExecutionPlanSpec(Part):
         Rule(
             "self.floorBytes <= self.peakBytes",
             "floorBytes must not be above peakBytes",
-            lambda s: s.floor_bytes <= s.peak_bytes,
+            lambda part: part.floor_bytes <= part.peak_bytes,
+            "floorBytes",
         ),
     )
 

@@ -36,9 +36,10 @@ def parse_resource(kind: type[R], body: Mapping[str, Any]) -> R | Unparsable:
 
 def _describe(kind: type[Resource], body: Mapping[str, Any], detail: dict[str, Any], problems: int) -> Unparsable:
     name = _name(body.get("metadata"))
-    field = _path(detail["loc"])
+    location, value = _blamed(detail)
+    field = _path(location)
     others = f" (and {problems - 1} more)" if problems > 1 else ""
-    message = f"{kind.__name__} {name}: {field}: {_complaint(detail)}{others}."
+    message = f"{kind.__name__} {name}: {field}: {_complaint(detail, value)}{others}."
     return Unparsable(kind.__name__, name, field, message)
 
 
@@ -54,18 +55,29 @@ def _path(location: tuple[str | int, ...]) -> str:
     return text.removeprefix(".")[:300] or "the object"
 
 
-def _complaint(detail: dict[str, Any]) -> str:
+def _blamed(detail: dict[str, Any]) -> tuple[tuple[str | int, ...], object]:
+    """Return the field to blame and its value: a rule blames one field of the part that it belongs to."""
+    location, value = detail["loc"], detail["input"]
+    for step in filter(None, detail.get("ctx", {}).get("field", "").split(".")):
+        location = (*location, step)
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return location, value
+
+
+def _complaint(detail: dict[str, Any], value: object) -> str:
+    problem = str(detail["msg"]).rstrip(".")
     match detail["type"]:
         case "missing":
             return "must be given"
         case "extra_forbidden":
             return "is not a field that exists; look for a typing error"
         case "quantity":
-            return str(detail["msg"]).rstrip(".")
-    problem = str(detail["msg"])
-    return f"{problem[:1].lower()}{problem[1:]}, and it is {_shown(detail['input'])}"
+            return problem
+        case "rule":
+            return f"{problem} (here: {_shown(value)})"
+    return f"{problem[:1].lower()}{problem[1:]} (here: {_shown(value)})"
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = "nothing" if value is None else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

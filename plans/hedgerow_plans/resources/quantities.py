@@ -10,9 +10,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-QUANTITY_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|k|M|G|T|[eE][0-9]{1,2})?$"
-MAX_QUANTITY_BYTES = 2**53
-_PARTS = re.compile(r"^([0-9]{1,15}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T|[eE][0-9]{1,2})?$", re.ASCII)
+QUANTITY_PATTERN = "^([0-9]{1,15}([.][0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T|[eE][0-9]{1,2})?$"
+MAX_QUANTITY_BYTES = 2**53  # 8Pi: JSON numbers are exact up to here
+_PARTS = re.compile(QUANTITY_PATTERN, re.ASCII)
+_HOW_TO_WRITE = "write bytes, or a quantity such as 64Mi, 1.5Gi or 500k"
 _FACTORS = {
     "": 1,
     "k": 10**3,
@@ -29,16 +30,16 @@ _SHOWN = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 def parse_quantity(text: str) -> int:
     """Return the number of bytes, fractions rounded up as Kubernetes does; raise ValueError on anything else."""
-    found = _PARTS.match(text) if len(text) <= 32 else None
+    found = _PARTS.fullmatch(text) if len(text) <= 32 else None
     if not found:
-        raise ValueError(f"{text[:40]!r} is not a size: write bytes or a quantity such as 64Mi, 1.5Gi or 500k.")
-    number, suffix = found[1], found[2] or ""
+        raise ValueError(f"{text[:40]!r} is not a size: {_HOW_TO_WRITE}.")
+    number, suffix = found[1], found[3] or ""
     factor = _FACTORS[suffix] if suffix in _FACTORS else 10 ** int(suffix[1:])
     with localcontext() as exact:
         exact.prec = 150
         size_bytes = int((Decimal(number) * factor).to_integral_value(rounding=ROUND_CEILING))
     if size_bytes > MAX_QUANTITY_BYTES:
-        raise ValueError(f"{text!r} is more than {MAX_QUANTITY_BYTES} bytes, the largest size there is here.")
+        raise ValueError(f"{text!r} is more than 8Pi, the largest size there is here.")
     return size_bytes
 
 
@@ -69,8 +70,19 @@ def _checked(value: object) -> object:
 
 Quantity = Annotated[
     str,
-    StringConstraints(max_length=32, pattern=QUANTITY_PATTERN),
+    StringConstraints(max_length=32),
     BeforeValidator(_checked),
-    Field(json_schema_extra={"x-kubernetes-int-or-string": True}),
+    Field(
+        json_schema_extra={
+            "x-kubernetes-int-or-string": True,
+            "x-kubernetes-validations": [
+                {"rule": f"string(self).matches('{QUANTITY_PATTERN}')", "message": f"must be a size: {_HOW_TO_WRITE}"},
+                {
+                    "rule": "!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('8Pi')) <= 0",
+                    "message": "must be at most 8Pi",
+                },
+            ],
+        }
+    ),
 ]
 """A size: a quantity string, or a whole number of bytes."""

@@ -23,6 +23,7 @@ class RollbackRequest(Part):
             f"self.to in ['last', 'previous', 'base'] || self.to.matches('{_CHECKPOINT}')",
             "to must be last, previous, base, or a checkpoint id such as step-000150",
             lambda part: is_rollback_target(part.to),
+            "to",
         ),
     )
 

@@ -36,6 +36,7 @@ class LabelRequirement(Part):
             "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
             "values must be given for In and NotIn, and must be absent for Exists and DoesNotExist",
             lambda part: (part.operator in {SelectorOperator.IN, SelectorOperator.NOT_IN}) == bool(part.values),
+            "values",
         ),
     )
 

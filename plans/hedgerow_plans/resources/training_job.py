@@ -7,12 +7,16 @@ of the object; `training_generation` tells the two apart.
 
 import hashlib
 import json
+import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
+from pydantic.alias_generators import to_snake
 
 from hedgerow_plans.resources.common import (
+    DECIMAL_PATTERN,
     Count,
     DecimalText,
     Digest,
@@ -24,6 +28,7 @@ from hedgerow_plans.resources.common import (
     StatusPart,
     Timestamp,
     Word,
+    decimal,
     label_name_rule,
 )
 from hedgerow_plans.resources.conditions import Conditions
@@ -31,15 +36,26 @@ from hedgerow_plans.resources.reasons import JobState
 from hedgerow_plans.resources.rollback import RollbackRequest
 from hedgerow_plans.resources.selector import LabelSelector
 
+_WEIGHTS_URI = "^file:[A-Za-z0-9][A-Za-z0-9._-]{0,199}[.]safetensors$"
 _TRAINING_FIELDS = {"model", "dataset", "method", "training", "checkpoint"}
 
 
 class Weights(Part):
     """The base model's parameters: a file that each device already has, known by its digest."""
 
-    uri: Annotated[
-        str, StringConstraints(max_length=256, pattern=r"^file:[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.safetensors$")
-    ] = Field(description="file:NAME.safetensors, looked up in the agent's models folder and nowhere else.")
+    rules = (
+        Rule(
+            f"self.uri.matches('{_WEIGHTS_URI}')",
+            "uri must be file:NAME.safetensors, where NAME has letters, digits, dots, dashes and underscores only: "
+            "it is looked up in the agent's models folder",
+            lambda part: re.fullmatch(_WEIGHTS_URI, part.uri, re.ASCII) is not None,
+            "uri",
+        ),
+    )
+
+    uri: Annotated[str, StringConstraints(max_length=256)] = Field(
+        description="file:NAME.safetensors, looked up in the agent's models folder and nowhere else."
+    )
     sha256: Digest = Field(description="The sha256 of that file, hexadecimal; a device with another file refuses.")
 
 
@@ -88,25 +104,32 @@ class Method(Part):
     lora: LoraMethod | None = Field(default=None, description="Train low-rank additions (LoRA).")
 
 
+def _decimal_rule(field: str, bounds: str, said: str, example: str, within: Callable[[Decimal], bool]) -> Rule:
+    """Return the rule that a field is a decimal inside bounds; CEL has no decimals, a double will do for comparing."""
+    attribute = to_snake(field)
+
+    def holds(part: Part) -> bool:
+        value = decimal(getattr(part, attribute))
+        return value is not None and within(value)
+
+    compared = bounds.replace("{}", f"double(self.{field})")
+    return Rule(
+        f"self.{field}.matches('{DECIMAL_PATTERN}') && {compared}",
+        f'{field} must be a decimal in quotes {said}, such as "{example}"',
+        holds,
+        field,
+    )
+
+
 class Sgd(Part):
     """Stochastic gradient descent: v = momentum*v + (g + weightDecay*p); p = p - learningRate*v."""
 
     rules = (
-        Rule(
-            "double(self.learningRate) > 0.0 && double(self.learningRate) <= 1000.0",
-            "learningRate must be above 0 and at most 1000",
-            lambda part: 0 < Decimal(part.learning_rate) <= 1000,
+        _decimal_rule(
+            "learningRate", "{} > 0.0 && {} <= 1000.0", "above 0 and at most 1000", "0.05", lambda d: 0 < d <= 1000
         ),
-        Rule(
-            "double(self.momentum) < 1.0",
-            "momentum must be at least 0 and below 1",
-            lambda part: Decimal(part.momentum) < 1,
-        ),
-        Rule(
-            "double(self.weightDecay) <= 1.0",
-            "weightDecay must be between 0 and 1",
-            lambda part: Decimal(part.weight_decay) <= 1,
-        ),
+        _decimal_rule("momentum", "{} < 1.0", "of at least 0 and below 1", "0.9", lambda d: d < 1),
+        _decimal_rule("weightDecay", "{} <= 1.0", "between 0 and 1", "0.0001", lambda d: d <= 1),
     )
 
     learning_rate: DecimalText = Field(description='Step size, a decimal in quotes such as "0.05".')
@@ -117,7 +140,9 @@ class Sgd(Part):
 class Optimizer(Part):
     """How parameters are updated; exactly one of the fields is set."""
 
-    rules = (Rule("has(self.sgd)", "optimizer must have exactly one of sgd", lambda part: part.sgd is not None),)
+    rules = (
+        Rule("has(self.sgd)", "optimizer must have sgd, the only one there is yet", lambda part: part.sgd is not None),
+    )
 
     sgd: Sgd | None = Field(default=None, description="Stochastic gradient descent, with momentum if wanted.")
 
