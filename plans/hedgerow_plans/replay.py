@@ -24,7 +24,7 @@ Reference = Mapping[tuple[int, int], tuple[Value, ...]]
 
 
 def reference_values(graph: Graph, passes: int) -> dict[tuple[int, int], tuple[Value, ...]]:
-    """Return what each node of each pass reads when nodes run once in the graph's order; KeyError if it has none."""
+    """Return what each node of each pass reads when nodes run once in the order of a valid graph."""
     values = {tensor.name: LOADED for tensor in graph.resident()}
     reads: dict[tuple[int, int], tuple[Value, ...]] = {}
     rounds = [(Section.BEGIN, 0), *((Section.BODY, number) for number in range(passes)), (Section.FINISH, 0)]
@@ -171,14 +171,18 @@ class Replay:
     def _allowed(self, where: str, step: Compute | Recompute | Update, node: Node, section: Section) -> bool:
         rules = (
             (node.section is section, f"{where} runs node {node.name}, which belongs to {node.section.value}."),
-            (bool(node.updates) == isinstance(step, Update), f"{where} is the wrong kind of step for node {node.name}."),
+            (
+                bool(node.updates) == isinstance(step, Update),
+                f"{where} is the wrong kind of step for node {node.name}.",
+            ),
             (
                 (step.node in self.ran) == isinstance(step, Recompute),
                 f"{where} computes node {node.name} twice, or repeats what was not computed yet.",
             ),
         )
-        if not all([self.findings.check(holds, Rule.COMPLETENESS, sentence) for holds, sentence in rules]):
-            return False
+        for holds, sentence in rules:
+            if not self.findings.check(holds, Rule.COMPLETENESS, sentence):
+                return False
         expected = len(node.outputs)
         got = 0 if isinstance(step, Update) else len(step.offsets)
         sentence = f"{where} gives {got} offsets for the {expected} outputs of node {node.name}."
@@ -226,7 +230,9 @@ class Replay:
 
     def _take(self, where: str, name: str, offset: int, byte_count: int) -> bool:
         aligned = offset % ALIGNMENT_BYTES == 0 and offset >= self.arena.first_byte
-        placement = f"{where} puts {name} at {offset}, which is not a multiple of {ALIGNMENT_BYTES} above the residents."
+        placement = (
+            f"{where} puts {name} at {offset}, which is not a multiple of {ALIGNMENT_BYTES} above the residents."
+        )
         if not self.findings.check(aligned, Rule.PLACEMENT, placement):
             return False
         overlap = f"{where} puts {name} at {offset}, where {byte_count} bytes overlap something live."

@@ -1,16 +1,17 @@
 """The independent check: a plan that passes can be executed, fits, and computes what keep-all computes.
 
-Operator and agent both run it, and a plan that does not pass is never executed. It imports nothing of `planning`; the
-only knowledge they share is the operator table. Input may be hostile: the answer is then a list of sentences, after
-work that grows with the size of the input and nothing else.
+Operator and agent both run it, and a plan that does not pass is never executed. It imports nothing of `planning`; all
+they share is the graph's own knowledge: its rules and the operator table. Input may be hostile: the answer is then a
+list of sentences, after work that grows with the size of the input and nothing else.
 
 Graph outputs are read when the body ends and are given up then without a step; everything else the body makes it frees.
 """
 
+import contextlib
 from collections.abc import Iterable
+from itertools import pairwise
 
-from hedgerow_plans.graph import table
-from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.graph import table, validate
 from hedgerow_plans.graph.ir import ALIGNMENT_BYTES, Graph, Role, Section, Tensor
 from hedgerow_plans.plan import Placement, Plan, Program
 from hedgerow_plans.replay import Arena, Replay, ScratchBytes, reference_values
@@ -32,18 +33,15 @@ def verify(
 ) -> tuple[Violation, ...]:
     """Replay a plan on paper and return everything that is wrong with it; nothing means that it may be executed."""
     findings = Findings(f"Plan {plan.strategy} of graph {graph.name} at micro-batch {plan.micro_batch}")
-    try:
-        if _holds_together(plan, graph, findings):
+    with contextlib.suppress(TooManyViolations):
+        _check_graph(graph, findings)
+        _check_batch(plan, batch_size, findings)
+        if not findings.found:
             _check_residents(graph.resident(), resident, resident_bytes, mapped, findings)
+            _check_once_a_step(plan, graph, findings)
             arena = Arena(resident_bytes)
-            replay = Replay(graph, plan.micro_batch, arena, scratch_bytes, findings)
-            _follow(plan, replay, findings)
+            _follow(plan, Replay(graph, plan.micro_batch, arena, scratch_bytes, findings), findings)
             _check_peak(plan, max(arena.top, _resident_top(graph, resident)), budget_bytes, findings)
-            _check_batch(plan, graph, batch_size, findings)
-    except TooManyViolations:
-        pass
-    except GraphError as error:
-        findings.found.append(Violation(Rule.STRUCTURE, f"{findings.where}: {error}"))
     return tuple(findings.found)
 
 
@@ -52,10 +50,8 @@ def verify_program(
 ) -> tuple[Violation, ...]:
     """Check every rung, the evaluation plan, and what they have in common."""
     findings = Findings(f"Program for {program.model} by {program.method}")
-    try:
+    with contextlib.suppress(TooManyViolations):
         _check_program(program, findings)
-    except TooManyViolations:
-        pass
     if findings.found:
         return tuple(findings.found)
     smallest = program.rungs[-1].promise.peak_bytes
@@ -76,40 +72,17 @@ def verify_program(
     return tuple(violations)
 
 
-def _holds_together(plan: Plan, graph: Graph, findings: Findings) -> bool:
-    """Whether names and counts allow a replay at all."""
-    findings.check(plan.micro_batch >= 1, Rule.BATCH, f"the micro-batch is {plan.micro_batch}; it must be 1 or more.")
-    findings.check(
-        plan.micro_batches >= 1, Rule.BATCH, f"it has {plan.micro_batches} micro-batches; there must be 1 or more."
-    )
-    _check_names(graph, findings)
-    return not findings.found
-
-
-def _check_names(graph: Graph, findings: Findings) -> None:
-    known = graph.by_name()
-    findings.check(len(known) == len(graph.tensors), Rule.STRUCTURE, "two tensors have the same name.")
-    made = [name for node in graph.nodes for name in node.outputs]
-    for name in {*made, *graph.outputs, *(name for node in graph.nodes for name in node.reads)} - known.keys():
-        findings.add(Rule.STRUCTURE, f"tensor {name} is used but not declared.")
-    findings.check(len(set(made)) == len(made), Rule.STRUCTURE, "two nodes make the same tensor.")
-    for name in known.keys() & made:
-        findings.check(not known[name].resident, Rule.STRUCTURE, f"a node makes {name}, which is resident.")
+def _check_graph(graph: Graph, findings: Findings) -> None:
+    for problem in validate.problems(graph):
+        findings.add(Rule.STRUCTURE, problem)
     for node in graph.nodes:
         findings.check(not (node.updates and node.outputs), Rule.STRUCTURE, f"{node.name} updates and makes tensors.")
-    body = {name for node in graph.nodes if node.section is Section.BODY for name in node.outputs}
-    for name in set(graph.outputs) - body:
-        findings.add(Rule.STRUCTURE, f"output {name} is not made in the body.")
 
 
 def _follow(plan: Plan, replay: Replay, findings: Findings) -> None:
     """Run begin, the body as often as it takes to see it repeat, and finish."""
     passes = min(plan.micro_batches, 2)  # what holds from the first to the second pass holds from each to the next
-    try:
-        reference = reference_values(replay.graph, passes)
-    except KeyError as missing:
-        findings.add(Rule.STRUCTURE, f"the graph reads {missing} before it is made, or after the body that made it.")
-        return
+    reference = reference_values(replay.graph, passes)
     replay.run(plan.begin, Section.BEGIN, 0, reference)
     for number in range(passes):
         before = {tensor: live.offset for tensor, live in replay.live.items()}
@@ -145,15 +118,19 @@ def _check_peak(plan: Plan, top: int, budget_bytes: int | None, findings: Findin
     findings.check(within, Rule.BUDGET, f"its peak of {max(promised, top)} bytes is over the budget of {budget_bytes}.")
 
 
-def _check_batch(plan: Plan, graph: Graph, batch_size: int | None, findings: Findings) -> None:
-    whole = plan.micro_batch * plan.micro_batches
+def _check_batch(plan: Plan, batch_size: int | None, findings: Findings) -> None:
     sentence = f"{plan.micro_batches} micro-batches of {plan.micro_batch} do not make a batch of {batch_size}."
-    findings.check(batch_size is None or whole == batch_size, Rule.BATCH, sentence)
-    if plan.micro_batches > 1:
-        tensors = graph.by_name()
-        for node in (node for node in graph.nodes if node.section is Section.BODY):
-            for name in (name for name in node.updates if tensors[name].resident):
-                findings.add(Rule.VALUES, f"node {node.name} changes {name} in each micro-batch, not once a step.")
+    whole = plan.micro_batch * plan.micro_batches
+    possible = plan.micro_batch >= 1 and plan.micro_batches >= 1 and batch_size in (None, whole)
+    findings.check(possible, Rule.BATCH, sentence)
+
+
+def _check_once_a_step(plan: Plan, graph: Graph, findings: Findings) -> None:
+    """With several micro-batches, what survives the step must not change in each of them."""
+    tensors = graph.by_name()
+    for node in (node for node in graph.nodes if plan.micro_batches > 1 and node.section is Section.BODY):
+        for name in (name for name in node.updates if tensors[name].resident):
+            findings.add(Rule.VALUES, f"node {node.name} changes {name} in each micro-batch, not once a step.")
 
 
 def _resident_top(graph: Graph, resident: tuple[Placement, ...]) -> int:
@@ -180,26 +157,24 @@ def _check_residents(
         if not findings.check(inside != outside, Rule.PLACEMENT, f"resident {name} must lie in one place.") or outside:
             continue
         offset, end = place[name], place[name] + tensor.bytes(1)
-        aligned = offset % ALIGNMENT_BYTES == 0 and 0 <= offset and end <= resident_bytes
+        aligned = offset % ALIGNMENT_BYTES == 0 and offset >= 0 and end <= resident_bytes
         findings.check(aligned, Rule.PLACEMENT, f"resident {name} at {offset} is misaligned or out of its part.")
         findings.check(arena.take(offset, end - offset), Rule.OVERLAP, f"resident {name} overlaps another.")
 
 
 def _check_program(program: Program, findings: Findings) -> None:
-    """What the plans of a program have in common."""
+    """Check what the plans of a program have in common."""
     graphs = {graph.name: graph for graph in program.graphs}
     findings.check(len(graphs) == len(program.graphs), Rule.STRUCTURE, "two graphs have the same name.")
     findings.check(bool(program.rungs), Rule.STRUCTURE, "it has no rungs.")
     for plan in (*program.rungs, program.evaluation):
         findings.check(plan.graph in graphs, Rule.STRUCTURE, f"a plan speaks of graph {plan.graph}, which is missing.")
     for graph in program.graphs:
-        _check_names(graph, findings)
+        _check_graph(graph, findings)
     if findings.found:
         return
-    for graph in program.graphs:
-        _check_shapes(graph, findings)
     peaks = [rung.promise.peak_bytes for rung in program.rungs]
-    falling = all(above > below for above, below in zip(peaks, peaks[1:], strict=False))
+    falling = all(above > below for above, below in pairwise(peaks))
     findings.check(falling, Rule.STRUCTURE, f"the rungs' peaks {peaks} do not fall.")
     _check_common_residents(program, findings)
     for name in dict.fromkeys(rung.graph for rung in program.rungs):
@@ -207,20 +182,6 @@ def _check_program(program: Program, findings: Findings) -> None:
     sentence = "the evaluation changes resident tensors, or has several micro-batches."
     fixed = program.evaluation.micro_batches == 1 and not _updaters(graphs[program.evaluation.graph])
     findings.check(fixed, Rule.VALUES, sentence)
-
-
-def _check_shapes(graph: Graph, findings: Findings) -> None:
-    tensors = graph.by_name()
-    for node in graph.nodes:
-        try:
-            made = table.infer(node, tensors)
-        except GraphError as error:
-            findings.add(Rule.STRUCTURE, f"graph {graph.name}: {error}")
-            continue
-        for tensor in made:
-            held = tensors[tensor.name]
-            same = (tensor.shape, tensor.dtype, tensor.batched) == (held.shape, held.dtype, held.batched)
-            findings.check(same, Rule.STRUCTURE, f"graph {graph.name} declares {held.name} unlike node {node.name}.")
 
 
 def _check_common_residents(program: Program, findings: Findings) -> None:

@@ -5,6 +5,7 @@ to the system; there is never a second arena. How high a step really reaches is 
 residents with a pattern and looking for the highest byte that changed.
 """
 
+import math
 import mmap
 import sys
 from types import TracebackType
@@ -38,7 +39,7 @@ class Arena:
     def view(self, offset: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return an array at an offset; the bytes are not touched."""
         wanted = np.dtype(dtype)
-        end = offset + int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
+        end = offset + math.prod(shape) * wanted.itemsize
         if offset < 0 or end > self._bytes.nbytes:
             raise CoreError(
                 f"A plan places bytes {offset} to {end} in an arena of {self.capacity_bytes}; it was not verified."

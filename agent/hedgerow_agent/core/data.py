@@ -4,6 +4,7 @@ Sizes are read and checked before anything is loaded. Arrays stored without comp
 that only the pages of the samples in use are in memory; compressed ones are loaded whole, if they are small enough.
 """
 
+import math
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow_agent.core.errors import BadInput
-from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.kernels.call import Array, RowNumbers
 from hedgerow_agent.core.random_bits import permutation
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
@@ -20,8 +21,6 @@ DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
 _LOCAL_HEADER_BYTES = 30
 _FEWEST_SAMPLES = 7
-
-RowNumbers = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class _Header:
 
     @property
     def bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=object)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def load_dataset(path: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Dataset:
@@ -104,8 +103,7 @@ def _read(path: Path, archive: zipfile.ZipFile, name: str, limit_bytes: int) -> 
     if header.dtype.hasobject:
         raise BadInput(f"The array {name!r} of {path} holds Python objects; store plain numbers.")
     if header.stored_at is not None and header.bytes:
-        order = "F" if header.fortran_order else "C"
-        return np.memmap(path, header.dtype, "r", header.stored_at, header.shape, order)
+        return _mapped(path, header, header.stored_at)
     if header.bytes > limit_bytes:
         raise BadInput(
             f"The array {name!r} of {path} has {header.bytes} bytes, compressed; at most {limit_bytes} are loaded. "
@@ -113,6 +111,13 @@ def _read(path: Path, archive: zipfile.ZipFile, name: str, limit_bytes: int) -> 
         )
     with archive.open(member) as stream:
         return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def _mapped(path: Path, header: _Header, offset: int) -> Array:
+    mapped: Array = np.memmap(
+        path, header.dtype, mode="r", offset=offset, shape=header.shape, order="F" if header.fortran_order else "C"
+    )
+    return mapped
 
 
 def _header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Header:

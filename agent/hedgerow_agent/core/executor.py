@@ -15,14 +15,12 @@ import numpy.typing as npt
 from hedgerow_agent.core.arena import GUARD_BYTES, PATTERNS, Arena
 from hedgerow_agent.core.compilation import Compiled, Workplace, compile_plan
 from hedgerow_agent.core.errors import BadInput, CoreError, GuardZoneChanged, NonFiniteLoss
-from hedgerow_agent.core.kernels.call import Array, Bound, Rows, Runtime
+from hedgerow_agent.core.kernels.call import Array, Bound, RowNumbers, Rows, Runtime
 from hedgerow_agent.core.paging import PageFile
 from hedgerow_agent.core.residents import Residents
 from hedgerow_agent.core.samples import SampleShape, sample_shape
 from hedgerow_plans.graph.ir import round_up
 from hedgerow_plans.plan import Plan, Program
-
-RowNumbers = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class Executor:
         return StepResult(loss)
 
     def measure(self, x: Array, y: Array, learning_rate: float, rows: RowNumbers | None = None) -> StepResult:
-        """Take one step like `step`, twice from the same state over two patterns, and find the highest byte it writes."""
+        """Take one step, twice from the same state over two patterns, and find the highest byte it writes."""
         self._feed(x, y, learning_rate)
         batch = self._batch_rows(x, rows)
         before = self._residents.copy(self._residents.changing())

@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from hedgerow_agent.core.errors import PagingFailed
 from hedgerow_agent.core.kernels.call import Array, Bound
 from hedgerow_plans.graph.ir import round_up
@@ -24,7 +26,7 @@ class PageFile:
     def bind_out(self, tensor: str, view: Array) -> Bound:
         """Return the call that writes a tensor."""
         place, descriptor = self._place(tensor, view.nbytes), self._open()
-        content = memoryview(view.reshape(-1)).cast("B")
+        content = view.reshape(-1).view(np.uint8).data
 
         def run() -> None:
             done = 0
@@ -36,7 +38,7 @@ class PageFile:
     def bind_in(self, tensor: str, view: Array) -> Bound:
         """Return the call that reads a tensor back, wherever it lies now."""
         place, descriptor = self._place(tensor, view.nbytes), self._open()
-        content = memoryview(view.reshape(-1)).cast("B")
+        content = view.reshape(-1).view(np.uint8).data
 
         def run() -> None:
             done = 0

@@ -5,6 +5,7 @@ integer arithmetic and one rounding, so that no mathematics library has a say.
 """
 
 import hashlib
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -39,4 +40,5 @@ def _normals(source: np.random.Philox, count: int) -> npt.NDArray[np.float64]:
     words = np.asarray(source.random_raw(count * _WORDS_PER_NORMAL), dtype="<u8")
     sums = words.view("<u2").reshape(count, _UNIFORMS_PER_NORMAL).sum(axis=1, dtype=np.int64)
     mean = _UNIFORMS_PER_NORMAL * (_LEVELS - 1) / 2
-    return (sums - mean) / np.sqrt(_LEVELS**2 - 1.0)
+    deviation = math.sqrt(_LEVELS**2 - 1)
+    return np.asarray((sums - mean) / deviation, dtype=np.float64)

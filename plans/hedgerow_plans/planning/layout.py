@@ -44,15 +44,15 @@ _ORDERS: tuple[_Order, ...] = (
 def lay_out(intervals: Sequence[Interval], keep_going: Callable[[], bool] = lambda: True) -> Layout:
     """Return the lowest layout found; the first order is always tried, the rest while time is left."""
     bound = max_live(intervals)
-    best: Layout | None = None
+    best = Layout((), sum(interval.bytes for interval in intervals) + 1, bound)
     for order in _ORDERS:
-        offsets = _lowest_fit(intervals, sorted(range(len(intervals)), key=lambda i, o=order: o(intervals[i])))
+        ranked = sorted((order(interval), index) for index, interval in enumerate(intervals))
+        offsets = _lowest_fit(intervals, [index for _, index in ranked])
         top = max((offset + item.bytes for offset, item in zip(offsets, intervals, strict=True)), default=0)
-        if best is None or top < best.top:
+        if top < best.top:
             best = Layout(tuple(offsets), top, bound)
         if best.top == bound or not keep_going():
             break
-    assert best is not None  # noqa: S101 - there is at least one order
     return best
 
 

@@ -22,9 +22,7 @@ class _Placed:
     scratch: dict[int, int]
 
 
-def lower(
-    problem: Problem, sequence: Sequence, strategy: str, keep_going: Callable[[], bool] = lambda: True
-) -> Plan:
+def lower(problem: Problem, sequence: Sequence, strategy: str, keep_going: Callable[[], bool] = lambda: True) -> Plan:
     """Turn a sequence into a plan; raise ValueError if the sequence cannot be run."""
     instances = trace(problem, sequence)
     placed = _place(problem, sequence, instances, keep_going)
@@ -48,9 +46,7 @@ def _scratch(problem: Problem, sequence: Sequence) -> Iterator[tuple[int, int]]:
             yield position, problem.scratch_bytes[operation.node]
 
 
-def _place(
-    problem: Problem, sequence: Sequence, instances: list[Instance], keep_going: Callable[[], bool]
-) -> _Placed:
+def _place(problem: Problem, sequence: Sequence, instances: list[Instance], keep_going: Callable[[], bool]) -> _Placed:
     scratch = list(_scratch(problem, sequence))
     lives = [Interval(problem.rounded(item.tensor), item.birth, item.last + 1) for item in instances]
     moments = [Interval(round_up(size), position, position + 1) for position, size in scratch]

@@ -74,6 +74,7 @@ def pose(
     graph: Graph,
     residents: Residents,
     costs: DeviceCosts,
+    *,
     micro_batch: int,
     micro_batches: int = 1,
     measures: Measures | None = None,

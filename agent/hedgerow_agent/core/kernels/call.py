@@ -1,5 +1,6 @@
 """What a kernel is given when it is bound to the arena, and what may change between two runs of it."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,8 @@ from hedgerow_plans.graph.ir import Node
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
-Rows = slice | npt.NDArray[np.intp]
+RowNumbers = npt.NDArray[np.intp]
+Rows = slice | RowNumbers
 Bound = Callable[[], object]
 
 
@@ -60,7 +62,7 @@ class ScratchCutter:
     def take(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return the next array; one that does not fit means the table and the kernel disagree."""
         wanted = np.dtype(dtype)
-        end = self._used_bytes + int(np.prod(shape)) * wanted.itemsize
+        end = self._used_bytes + math.prod(shape) * wanted.itemsize
         if end > self._call.scratch.nbytes:
             raise ValueError(
                 f"Node {self._call.node.name} ({self._call.node.op}) needs {end} bytes of scratch and the plan gives "

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Bound, Call
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, RowNumbers
 
 
 def bind_input(call: Call) -> Bound:
@@ -18,11 +18,20 @@ def bind_input(call: Call) -> Bound:
             np.copyto(output[:count], source[rows])
         else:
             count = len(rows)
-            # Any mode but "raise" lets numpy write straight into `out`; the rows were checked when they were chosen.
-            np.take(source, rows, axis=0, out=output[:count], mode="clip")
+            _gather(source, rows, output[:count])
         output[count:] = 0
 
     return run
+
+
+def _gather(source: Array, rows: RowNumbers, output: Array) -> None:
+    if source.flags.aligned and source.flags.c_contiguous:
+        # Any mode but "raise" lets numpy write straight into `out`; the rows were checked when they were chosen.
+        np.take(source, rows, axis=0, out=output, mode="clip")
+        return
+    # An array inside an npz file lies at an odd address, and `take` would copy all of it first.
+    for position, row in enumerate(rows):
+        output[position] = source[row]
 
 
 def bind_reshape(call: Call) -> Bound:

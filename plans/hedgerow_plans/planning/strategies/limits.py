@@ -35,7 +35,11 @@ def first_that_fits(
             plan = lower(problem, sequence, strategy, limits.keep_going)
             if plan.promise.peak_bytes <= limits.budget_bytes:
                 return plan
-    leanest = min(range(len(lives)), key=bounds.__getitem__)
-    sequence, instances = lives[leanest]
-    needed_bytes = lower(problem, sequence, strategy, limits.keep_going).promise.peak_bytes
-    return refusal(problem, sequence, instances, needed_bytes, limits.budget_bytes)
+    needed_bytes, leanest = _leanest(problem, [sequence for sequence, _ in lives], strategy, limits)
+    return refusal(problem, *lives[leanest], needed_bytes, limits.budget_bytes)
+
+
+def _leanest(problem: Problem, sequences: list[Sequence], strategy: str, limits: Limits) -> tuple[int, int]:
+    """Return the smallest peak of all sequences, and which one has it."""
+    plans = (lower(problem, sequence, strategy, limits.keep_going) for sequence in sequences)
+    return min((plan.promise.peak_bytes, index) for index, plan in enumerate(plans))

@@ -9,7 +9,9 @@ recomputations that read it. A node is never run again after a tensor it reads w
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence as Row
+from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as Row
+from itertools import pairwise
 
 from hedgerow_plans.graph.ir import Section
 from hedgerow_plans.plan import Infeasible, Plan
@@ -62,7 +64,7 @@ def segmented(problem: Problem, forward: Row[int], segment_count: int) -> Sequen
 
 def _cut(forward: Row[int], segment_count: int) -> list[Row[int]]:
     edges = [len(forward) * index // segment_count for index in range(segment_count + 1)]
-    return [forward[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [forward[start:end] for start, end in pairwise(edges)]
 
 
 def _crossing(problem: Problem, segment_of: dict[int, int]) -> Iterator[int]:

@@ -1,0 +1,95 @@
+"""From what a job asks for to the program its devices run: model, method, gradients, residents, ladder, evaluation.
+
+The caller verifies the result; the check must not depend on who planned.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hedgerow_plans.graph.ir import Role
+from hedgerow_plans.methods.catalogue import Method
+from hedgerow_plans.models import zoo
+from hedgerow_plans.plan import Infeasible, Plan, Program
+from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
+from hedgerow_plans.planning.problem import DeviceCosts, Measures
+from hedgerow_plans.planning.residents import Residents, place_residents
+from hedgerow_plans.planning.strategies.limits import Limits, forever
+from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
+from hedgerow_plans.training.optimizers import Sgd
+
+__all__ = ["DeviceCosts", "ProgramRequest", "build_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRequest:
+    """Everything a program depends on; equal requests give equal bytes."""
+
+    model: str  # a name of the zoo
+    method: Method
+    optimizer: Sgd
+    batch_size: int
+    device_class: str
+    costs: DeviceCosts
+    budget_bytes: int  # no rung needs more
+    floor_bytes: int | None = None  # the lowest budget a rung is wanted for; None: as low as possible
+    classes: int = zoo.DEFAULT_CLASSES
+    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE
+    frozen_outside: bool = False  # frozen parameters live in flash or a mapped file, not in the arena
+    seed: int = 0
+
+
+def build_program(
+    request: ProgramRequest, keep_going: Callable[[], bool] = forever, measures: Measures | None = None
+) -> Program | Infeasible:
+    """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
+    adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
+    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size)
+    frozen = [tensor.name for tensor in graphs.direct.resident() if tensor.role is Role.FROZEN]
+    residents = place_residents(graphs.all(), frozen if request.frozen_outside else ())
+    task = Task(residents, request.costs, request.batch_size, measures or Measures())
+    limits = Limits(request.budget_bytes, request.seed, keep_going)
+    problems = training_problems(task, graphs.direct, graphs.accumulating)
+    rungs = build_ladder(problems, limits, request.floor_bytes)
+    if isinstance(rungs, Infeasible):
+        return rungs
+    return _with_evaluation(request, task, graphs, rungs, limits)
+
+
+def _with_evaluation(
+    request: ProgramRequest, task: Task, graphs: TrainingGraphs, rungs: tuple[Plan, ...], limits: Limits
+) -> Program | Infeasible:
+    """Add the evaluation plan below the smallest rung, leaving out rungs too small for any evaluation."""
+    evaluation = plan_evaluation(task, graphs.evaluate, limits)
+    if isinstance(evaluation, Infeasible):
+        return evaluation
+    for count in range(len(rungs), 0, -1):
+        ceiling = Limits(rungs[count - 1].promise.peak_bytes, limits.seed, limits.keep_going)
+        below = plan_evaluation(task, graphs.evaluate, ceiling)
+        if isinstance(below, Plan):
+            return _assemble(request, task.residents, graphs, rungs[:count], below)
+    return _evaluation_needs_more(evaluation, limits)
+
+
+def _evaluation_needs_more(evaluation: Plan, limits: Limits) -> Infeasible:
+    needed = evaluation.promise.peak_bytes
+    reason = f"Evaluating one sample needs {needed} bytes, more than any rung has; raise the budget."
+    return Infeasible(needed, limits.budget_bytes, evaluation.bounds.working_set_bytes, "", reason)
+
+
+def _assemble(
+    request: ProgramRequest, residents: Residents, graphs: TrainingGraphs, rungs: tuple[Plan, ...], evaluation: Plan
+) -> Program:
+    used = {plan.graph for plan in (*rungs, evaluation)}
+    return Program(
+        model=request.model,
+        method=request.method.name,
+        device_class=request.device_class,
+        batch_size=request.batch_size,
+        graphs=tuple(graph for graph in graphs.all() if graph.name in used),
+        delta=graphs.delta,
+        resident=residents.placements,
+        resident_bytes=residents.bytes,
+        mapped=tuple(sorted(residents.mapped)),
+        rungs=rungs,
+        evaluation=evaluation,
+    )
