@@ -101,15 +101,18 @@ class CheckpointFolder:
             return None
         return content
 
-    def keep_only(self, checkpoints: frozenset[str]) -> None:
-        """Remove every other checkpoint; the description goes first, so that no half checkpoint remains."""
-        for file in (*self.path.glob(f"*{_REPORT_SUFFIX}"), *self.path.glob(f"*{DELTA_SUFFIX}")):
-            if file.stem not in checkpoints:
-                remove_durably(file)
+    def discard(self, checkpoint: str) -> None:
+        """Remove one checkpoint; its description goes first, so that no half checkpoint remains."""
+        remove_durably(self._report_file(checkpoint))
+        remove_durably(self.delta_file(checkpoint))
 
     def drop_after(self, step: int) -> None:
-        """Remove the checkpoints after a step."""
-        self.keep_only(frozenset(report.id for report in self.good() if report.step <= step))
+        """Remove the checkpoints after a step, and what is no whole checkpoint; nobody may be writing one."""
+        kept = {report.id for report in self.good() if report.step <= step}
+        names = {file.stem for file in self.path.glob(f"*{DELTA_SUFFIX}")}
+        names |= {file.stem for file in self.path.glob(f"*{_REPORT_SUFFIX}")}
+        for name in names - kept:
+            self.discard(name)
 
     def write_resume(self, header: ResumeHeader, residents: bytes) -> None:
         """Replace the resume file."""

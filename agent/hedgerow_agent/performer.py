@@ -57,8 +57,12 @@ class Performer:
                 self._store.checkpoints(instruction.job).drop_progress(instruction.after_step)
             case do.DropCheckpoints():
                 self._store.checkpoints(instruction.job).drop_after(instruction.after_step)
-            case do.KeepOnly():
-                self._keep_only(instruction)
+            case do.RemoveCheckpoints():
+                folder = self._store.checkpoints(instruction.job)
+                for checkpoint in instruction.checkpoints:
+                    folder.discard(checkpoint)
+            case do.ForgetOtherJobs():
+                self._store.forget_others(instruction.running.job, instruction.running.program_digest)
         return []
 
     def take_part(self, digest: str, part: int, content: bytes) -> list[Event]:
@@ -131,10 +135,3 @@ class Performer:
             progress_seconds=self._config.timing.progress_seconds,
             rest_between_steps_seconds=limits.rest_between_steps_seconds,
         )
-
-    def _keep_only(self, instruction: do.KeepOnly) -> None:
-        self._store.checkpoints(instruction.job).keep_only(frozenset(instruction.checkpoints))
-        adapter = instruction.running
-        if adapter is not None:
-            kept = frozenset({instruction.job, adapter.job})
-            self._store.forget_others(kept, frozenset({adapter.program_digest}))

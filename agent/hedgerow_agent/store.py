@@ -91,11 +91,11 @@ class Store:
         """Return the checkpoints of a job and generation."""
         return CheckpointFolder(self.folder / "jobs" / job.job_uid / str(job.generation))
 
-    def forget_others(self, kept: frozenset[JobKey], programs: frozenset[str]) -> None:
-        """Remove the folders of other jobs and generations, and programs nobody needs."""
+    def forget_others(self, kept: JobKey, program: str) -> None:
+        """Remove the folders of other jobs and generations, and their programs."""
         for folder in self.folder.glob("jobs/*/*"):
-            if folder.name.isdigit() and JobKey(folder.parent.name, int(folder.name)) not in kept:
+            if folder.name.isdigit() and JobKey(folder.parent.name, int(folder.name)) != kept:
                 CheckpointFolder(folder).remove()
         for file in self.folder.glob("programs/*.json"):
-            if file.stem not in programs:
+            if file.stem != program:
                 remove_durably(file)

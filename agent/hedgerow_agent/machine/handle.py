@@ -29,10 +29,11 @@ from hedgerow_agent.machine.events import (
 from hedgerow_agent.machine.instructions import (
     DropCheckpoints,
     DropProgress,
+    ForgetOtherJobs,
     Instruction,
-    KeepOnly,
     PublishReported,
     PublishTelemetry,
+    RemoveCheckpoints,
     SaveState,
 )
 from hedgerow_agent.machine.state import ACTIVE, MachineState, Volatile
@@ -42,7 +43,7 @@ from hedgerow_plans.protocol.messages import Phase
 Answer = tuple[MachineState, tuple[Instruction, ...]]
 
 _BEFORE_SAVING = (DropProgress, DropCheckpoints)
-_AFTER_PUBLISHING = (PublishTelemetry, KeepOnly)
+_AFTER_PUBLISHING = (PublishTelemetry, RemoveCheckpoints, ForgetOtherJobs)
 
 
 def handle(state: MachineState, event: Event) -> Answer:

@@ -87,12 +87,18 @@ class PublishTelemetry:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepOnly:
-    """Remove the checkpoint files of the job that are not named, and other jobs' that do not run."""
+class RemoveCheckpoints:
+    """Remove the files of these checkpoints; named, because the trainer may be writing another one right now."""
 
     job: JobKey
     checkpoints: tuple[str, ...]
-    running: Adapter | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetOtherJobs:
+    """Remove what is left of other jobs and generations, now that this one's delta runs."""
+
+    running: Adapter
 
 
 Instruction = (
@@ -108,5 +114,6 @@ Instruction = (
     | SwapAdapter
     | PublishReported
     | PublishTelemetry
-    | KeepOnly
+    | RemoveCheckpoints
+    | ForgetOtherJobs
 )

@@ -13,10 +13,11 @@ from hedgerow_agent.machine.events import (
 )
 from hedgerow_agent.machine.instructions import (
     FetchProgram,
+    ForgetOtherJobs,
     Instruction,
-    KeepOnly,
     LocateInputs,
     PublishTelemetry,
+    RemoveCheckpoints,
     StartTrainer,
     StopTrainer,
     SwapAdapter,
@@ -134,15 +135,17 @@ def note_exit(state: MachineState, code: int) -> MachineState:
 
 def prune(state: MachineState) -> Answer:
     """Forget checkpoints beyond the number to keep, but never what runs or what was gone back to."""
-    if state.assignment is None or state.job is None or state.running_checkpoint is None:
+    running = state.running
+    if state.assignment is None or running is None or running.job != state.job or running.checkpoint is None:
         return state, ()
-    precious = {state.running_checkpoint}
+    precious = {running.checkpoint}
     if state.rollback is not None and state.rollback.result is RollbackResult.COMPLETE:
         precious.add(state.rollback.running)
     newest = {one.id for one in state.checkpoints[-state.assignment.checkpoints_kept :]}
     kept = tuple(one for one in state.checkpoints if one.id in newest | precious)
-    keep = KeepOnly(state.job, tuple(one.id for one in kept), state.running)
-    return replace(state, checkpoints=kept), (keep,)
+    dropped = tuple(one.id for one in state.checkpoints if one not in kept)
+    removing: tuple[Instruction, ...] = (RemoveCheckpoints(running.job, dropped),) if dropped else ()
+    return replace(state, checkpoints=kept), (*removing, ForgetOtherJobs(running))
 
 
 def _note_ready(state: MachineState, said: protocol.Ready) -> Answer:
