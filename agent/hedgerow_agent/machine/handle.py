@@ -55,9 +55,13 @@ def handle(state: MachineState, event: Event) -> Answer:
 
 def settle(state: MachineState) -> Answer:
     """Return what follows from the state alone: going back comes first, then the assignment."""
+    first: tuple[Instruction, ...] = ()
     if state.going_back is not None:
-        return going_back.settle(state)
-    return training.settle(state)
+        state, first = going_back.settle(state)
+    if state.going_back is not None:
+        return state, first
+    state, then = training.settle(state)
+    return state, (*first, *then)
 
 
 def _react(state: MachineState, event: Event) -> Answer:  # noqa: C901, PLR0911, PLR0912 - one line per event
