@@ -204,6 +204,7 @@ class OperatorEnd:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.sequence = 0
+        self.parts: list[bytes] = []  # of the newest program
         self.states: list[State] = []
         self.reports: list[Reported] = []
         self.telemetry: list[Telemetry] = []
@@ -230,8 +231,8 @@ class OperatorEnd:
         self._client.loop_stop()
 
     def publish_program(self, program: Program) -> ProgramReference:
-        reference, parts = split(codec.encode(program))
-        for number, part in enumerate(parts):
+        reference, self.parts = split(codec.encode(program))
+        for number, part in enumerate(self.parts):
             self.publish(program_topic(FLEET, reference.digest, number), part)
         return reference
 
