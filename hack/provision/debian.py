@@ -16,12 +16,12 @@ from provision.problems import NETWORK_SIGNS, Problem
 from provision.programs import DebianBundle, programs_of
 from provision.progress import say
 
+POLICY = Path("/usr/sbin/policy-rc.d")
 INSTALL_SCRIPT = """
-policy=/usr/sbin/policy-rc.d
-if [ ! -e "$policy" ]; then
-  trap 'rm -f "$policy"' EXIT
-  printf '#!/bin/sh\\nexit 101\\n' > "$policy"
-  chmod 755 "$policy"
+if [ ! -e "$POLICY" ]; then
+  trap 'rm -f "$POLICY"' EXIT
+  printf '#!/bin/sh\\nexit 101\\n' > "$POLICY"
+  chmod 755 "$POLICY"
 fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 apt-get install --yes --no-install-recommends -o DPkg::Lock::Timeout=300 $PACKAGES || exit $?
@@ -79,7 +79,7 @@ def install(packages: Sequence[str], services: Sequence[str], root: Path, enviro
     if how not in (Way.ROOT, Way.SUDO):
         return False
     prefix = ["sudo", "-n"] if how is Way.SUDO else []
-    told = [f"PACKAGES={' '.join(packages)}", f"SERVICES={' '.join(services)}"]
+    told = [f"PACKAGES={' '.join(packages)}", f"SERVICES={' '.join(services)}", f"POLICY={POLICY}"]
     purpose = f"install {' '.join(packages)} from Debian {how}"
     log = root / "logs" / "apt.log"
     with step_lock(root, "apt"):
@@ -95,9 +95,7 @@ def install(packages: Sequence[str], services: Sequence[str], root: Path, enviro
     return True
 
 
-def _download_for_system(
-    packages: Sequence[str], prefix: list[str], log: Path, environ: Mapping[str, str]
-) -> None:
+def _download_for_system(packages: Sequence[str], prefix: list[str], log: Path, environ: Mapping[str, str]) -> None:
     """Download the packages; when that fails (no lists yet, or old ones) refresh the lists and try again."""
     command = [
         *prefix,
@@ -180,9 +178,7 @@ def _write_wrappers(bundle: DebianBundle, partial: Path) -> None:
     folders = sorted({str(path.parent.relative_to(partial / "root")) for path in found})
     libraries = ":".join(f"$root/{folder}" for folder in folders)
     for program in programs_of(bundle.name):
-        places = [
-            place for place in ("usr/sbin", "usr/bin") if (partial / "root" / place / program.name).is_file()
-        ]
+        places = [place for place in ("usr/sbin", "usr/bin") if (partial / "root" / place / program.name).is_file()]
         if not places:
             raise Problem(
                 f"Debian's {' '.join(bundle.packages)} brought no {program.name}: "

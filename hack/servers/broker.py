@@ -67,16 +67,12 @@ class Broker:
         """Have it save its store now, and wait until it has."""
         self._need_mosquitto("save its store")
         if self._process is None or not self._process.is_running:
-            raise ServerProblem(
-                f"The broker on port {self.port} is not running, so it cannot save: start it."
-            )
+            raise ServerProblem(f"The broker on port {self.port} is not running, so it cannot save: start it.")
         before, deadline = self._saved(), time.monotonic() + _SAVING_TIMEOUT_SECONDS
         os.kill(self._process.pid, signal.SIGUSR1)
         while self._saved() == before:
             if time.monotonic() > deadline:
-                raise ServerProblem(
-                    f"The broker has not saved after {_SAVING_TIMEOUT_SECONDS:g} s; see {self.log}."
-                )
+                raise ServerProblem(f"The broker has not saved after {_SAVING_TIMEOUT_SECONDS:g} s; see {self.log}.")
             time.sleep(0.01)
 
     def delete_store(self) -> None:

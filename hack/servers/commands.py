@@ -39,9 +39,7 @@ class Command:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ServerProblem(
-                f"`{command}` had not ended after {timeout_seconds:g} s and was killed."
-            ) from error
+            raise ServerProblem(f"`{command}` had not ended after {timeout_seconds:g} s and was killed.") from error
         if check and completed.returncode != 0:
             said = (completed.stderr or completed.stdout).strip()
             raise ServerProblem(f"`{command}` failed with status {completed.returncode}: {said}")

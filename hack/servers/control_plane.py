@@ -51,20 +51,14 @@ def use(folder: Path, named: str, *, say: Say = quiet) -> ControlPlane:
     """Give a cluster that is there already, through a private copy of its kubeconfig; nothing is started."""
     missing = [file for file in named.split(os.pathsep) if not Path(file).is_file()]
     if missing:
-        remedy = (
-            f"correct it, or set {kubeconfig.TEST_VARIABLE} to nothing to have a cluster started for you."
-        )
+        remedy = f"correct it, or set {kubeconfig.TEST_VARIABLE} to nothing to have a cluster started for you."
         raise ServerProblem(f"The kubeconfig {missing[0]} that the environment names is no file; {remedy}")
-    theirs = Command(
-        locate("kubectl").path, environments.clean(KUBECONFIG=named, KUBECACHEDIR=str(folder / "cache"))
-    )
+    theirs = Command(locate("kubectl").path, environments.clean(KUBECONFIG=named, KUBECACHEDIR=str(folder / "cache")))
     text = theirs("config", "view", "--raw", "--flatten", "--minify").stdout
     control_plane = _control_plane(write_private(folder / "kubeconfig", text), ())
     answer = control_plane.kubectl("get", "--raw", "/readyz", check=False)
     if answer.returncode != 0:
-        remedy = (
-            f"start that cluster, or set {kubeconfig.TEST_VARIABLE} to nothing to have one started for you."
-        )
+        remedy = f"start that cluster, or set {kubeconfig.TEST_VARIABLE} to nothing to have one started for you."
         raise ServerProblem(f"The cluster of {named} is not ready ({answer.stderr.strip()}); {remedy}")
     say(f"Using the cluster of {named}.")
     return control_plane
@@ -103,9 +97,7 @@ def start(
 
 def _control_plane(config: Path, started: tuple[Process, ...]) -> ControlPlane:
     # A cache of its own: kubectl's would remember another cluster's CRDs for the same address.
-    environment = environments.clean(
-        KUBECONFIG=str(config), KUBECACHEDIR=str(config.parent / "kubectl-cache")
-    )
+    environment = environments.clean(KUBECONFIG=str(config), KUBECACHEDIR=str(config.parent / "kubectl-cache"))
     return ControlPlane(config, Command(locate("kubectl").path, environment), started)
 
 

@@ -89,9 +89,7 @@ def _stop(server: "subprocess.Popen[bytes]", grace_seconds: float) -> None:
         time.sleep(0.02)
 
 
-def _keep(
-    server: "subprocess.Popen[bytes]", wakeups: _Wakeups, parent_pid: int, grace_seconds: float
-) -> None:
+def _keep(server: "subprocess.Popen[bytes]", wakeups: _Wakeups, parent_pid: int, grace_seconds: float) -> None:
     while server.poll() is None:
         if wakeups.wait(1.0):
             if os.read(_ORDERS, 1) != KILL:

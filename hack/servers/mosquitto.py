@@ -20,9 +20,7 @@ _PASSWORD_ITERATIONS = 101
 class Options:
     """How a broker differs from the plainest one, which lets everybody in."""
 
-    passwords: Mapping[str, str] = field(
-        default_factory=dict, repr=False
-    )  # by user; empty: everybody may come in
+    passwords: Mapping[str, str] = field(default_factory=dict, repr=False)  # by user; empty: everybody may come in
     access_rules: str = ""  # the text of an acl_file; empty: everybody who came in may do everything
     further_lines: tuple[str, ...] = ()
 
@@ -41,9 +39,7 @@ def write_configuration(folder: Path, port: int, store: Path, options: Options) 
     if os.geteuid() == 0:
         lines.append("user root")  # else it becomes `mosquitto`, who may read nothing in a temporary folder
     if options.passwords:
-        lines.append(
-            f"password_file {write_private(folder / 'passwords', _password_lines(options.passwords))}"
-        )
+        lines.append(f"password_file {write_private(folder / 'passwords', _password_lines(options.passwords))}")
     if options.access_rules:
         lines.append(f"acl_file {write_private(folder / 'access-rules', options.access_rules)}")
     return write_private(folder / "mosquitto.conf", "\n".join([*lines, *options.further_lines, ""]))

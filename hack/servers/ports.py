@@ -59,9 +59,7 @@ def check_free(port: int, asked_by: str) -> None:
     except OSError as error:
         where = f"Port {port} on {LOOPBACK}, which {asked_by} was to use,"
         if error.errno != errno.EADDRINUSE:
-            raise ServerProblem(
-                f"{where} cannot be used ({error.strerror}); ask for a port above 1023."
-            ) from error
+            raise ServerProblem(f"{where} cannot be used ({error.strerror}); ask for a port above 1023.") from error
         raise PortTaken(f"{where} is held by {_holder(port)}; stop that, or ask for another port.") from error
 
 
@@ -75,9 +73,7 @@ def _free_port() -> int:
 
 def _bind(port: int) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as the servers do: TIME_WAIT is no holder
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers do: TIME_WAIT is no holder
         probe.bind((LOOPBACK, port))
         return int(probe.getsockname()[1])
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -53,9 +53,7 @@ class Process:
             return False
         return any(socket.status == psutil.CONN_LISTEN and socket.laddr[1] == port for socket in sockets)
 
-    def wait_until_ready(
-        self, answers: Callable[[], bool], *, port: int, timeout_seconds: float = 120.0
-    ) -> None:
+    def wait_until_ready(self, answers: Callable[[], bool], *, port: int, timeout_seconds: float = 120.0) -> None:
         """Return once the server listens on `port` and `answers`; otherwise stop it and say why not."""
         try:
             self._wait(answers, port, timeout_seconds)
@@ -69,9 +67,7 @@ class Process:
             if not self.is_running:
                 raise self._ended_too_early()
             if time.monotonic() > deadline:
-                raise ServerProblem(
-                    f"{self.name} was not ready after {timeout_seconds:g} s; {self._log_lines()}"
-                )
+                raise ServerProblem(f"{self.name} was not ready after {timeout_seconds:g} s; {self._log_lines()}")
             time.sleep(0.03)
 
     def log_text(self) -> str:
@@ -114,8 +110,12 @@ def start(
     log: Path,
     *,
     grace_seconds: float = 10.0,
+    environment: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start `program` so that it ends with this process at the latest; its output is appended to `log`."""
+    """Start `program` so that it ends with this process at the latest; its output is appended to `log`.
+
+    `environment` is what it gets beyond the developer's own.
+    """
     keeper_command = (
         sys.executable,
         "-I",
@@ -133,7 +133,7 @@ def start(
             stdout=subprocess.PIPE,
             stderr=output,
             bufsize=0,
-            env=environments.clean(),
+            env=environments.clean(**(environment or {})),
             start_new_session=True,  # Ctrl-C at a terminal is the starter's to handle
         )
     assert keeper_process.stdout is not None  # noqa: S101 - it was opened as a pipe

@@ -54,9 +54,7 @@ class Prometheus:
         path = f"/api/v1/query?{urllib.parse.urlencode({'query': promql})}"
         status, body = web.get(self.port, path)
         if status != 200:
-            raise ServerProblem(
-                f"Prometheus refused the query {promql!r}: {body.decode(errors='replace').strip()}"
-            )
+            raise ServerProblem(f"Prometheus refused the query {promql!r}: {body.decode(errors='replace').strip()}")
         data = json.loads(body)["data"]
         if data["resultType"] == "scalar":
             return [Sample({}, float(data["result"][1]))]
@@ -76,9 +74,7 @@ def start(
     say("Starting Prometheus.")
     interval = f"{round(interval_seconds * 1000)}ms"
     configuration = folder / "prometheus.yml"
-    configuration.write_text(
-        _CONFIGURATION.format(interval=interval, targets=_write_targets(folder, targets))
-    )
+    configuration.write_text(_CONFIGURATION.format(interval=interval, targets=_write_targets(folder, targets)))
     running = ports.on_port(port, "Prometheus", lambda free_port: _launch(folder, configuration, free_port))
     try:
         yield running

@@ -22,9 +22,7 @@ def get(port: int, path: str, tls: ssl.SSLContext | None = None) -> tuple[int, b
             response = connection.getresponse()
             return response.status, response.read()
         except http.client.HTTPException as error:
-            raise ConnectionError(
-                f"{LOOPBACK}:{port} answered GET {path} with something other than HTTP."
-            ) from error
+            raise ConnectionError(f"{LOOPBACK}:{port} answered GET {path} with something other than HTTP.") from error
 
 
 def is_ok(port: int, path: str, tls: ssl.SSLContext | None = None) -> bool:

@@ -177,8 +177,11 @@ def _check_program(program: Program, findings: Findings) -> None:
     falling = all(above > below for above, below in pairwise(peaks))
     findings.check(falling, Rule.STRUCTURE, f"the rungs' peaks {peaks} do not fall.")
     _check_common_residents(program, findings)
-    for name in dict.fromkeys(rung.graph for rung in program.rungs):
-        _check_updates(graphs[name], program.delta, findings)
+    trained_on = [graphs[name] for name in dict.fromkeys(rung.graph for rung in program.rungs)]
+    for graph in trained_on:
+        _check_updates(graph, program.delta, findings)
+    surviving = {frozenset(tensor.name for tensor in graph.resident()) for graph in trained_on}
+    findings.check(len(surviving) == 1, Rule.STRUCTURE, "not all rungs have the same resident tensors.")
     sentence = "the evaluation changes resident tensors, or has several micro-batches."
     fixed = program.evaluation.micro_batches == 1 and not _updaters(graphs[program.evaluation.graph])
     findings.check(fixed, Rule.VALUES, sentence)

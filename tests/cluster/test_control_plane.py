@@ -95,9 +95,7 @@ def test_a_deleted_namespace_takes_its_objects_with_it(kubectl: Command, namespa
     assert everywhere.strip() == ""
 
 
-def test_an_owned_object_is_collected_after_its_owner_and_others_stay(
-    kubectl: Command, namespace: str
-) -> None:
+def test_an_owned_object_is_collected_after_its_owner_and_others_stay(kubectl: Command, namespace: str) -> None:
     kubectl("create", "configmap", "owner", "-n", namespace)
     uid = kubectl("get", "configmap", "owner", "-n", namespace, "-o", "jsonpath={.metadata.uid}").stdout
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
@@ -108,9 +106,7 @@ def test_an_owned_object_is_collected_after_its_owner_and_others_stay(
 
     kubectl("delete", "configmap", "owner", "-n", namespace)
 
-    eventually(
-        lambda: "owned" not in names(kubectl, "configmaps", namespace), "the owned object is collected"
-    )
+    eventually(lambda: "owned" not in names(kubectl, "configmaps", namespace), "the owned object is collected")
     assert "free" in names(kubectl, "configmaps", namespace)
 
 
@@ -133,18 +129,14 @@ def test_a_cluster_the_developer_names_is_used_and_nothing_is_started(
 def test_a_named_cluster_that_is_not_there_is_told_with_the_remedy(
     control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(
-        ServerProblem, match=r"kubeconfig \S+/missing .* is no file; correct it, or set HEDGEROW_TEST"
-    ):
+    with pytest.raises(ServerProblem, match=r"kubeconfig \S+/missing .* is no file; correct it, or set HEDGEROW_TEST"):
         kubernetes.use(tmp_path, str(tmp_path / "missing"))
 
     (nobody,) = ports.free_ports(1)
     dead = tmp_path / "dead"
     live = control_plane.kubeconfig.read_text()
     dead.write_text(re.sub(r"server: \S+", f"server: https://127.0.0.1:{nobody}", live))
-    with pytest.raises(
-        ServerProblem, match=r"cluster of \S+/dead is not ready .* refused.*; start that cluster, or"
-    ):
+    with pytest.raises(ServerProblem, match=r"cluster of \S+/dead is not ready .* refused.*; start that cluster, or"):
         kubernetes.use(tmp_path, str(dead))
 
 

@@ -92,9 +92,7 @@ def client(broker: Broker, user: str | None = None, password: str | None = None)
         connecting.loop_stop()
 
 
-def publish_retained(
-    broker: Broker, payload: bytes, user: str | None = None, password: str | None = None
-) -> None:
+def publish_retained(broker: Broker, payload: bytes, user: str | None = None, password: str | None = None) -> None:
     with client(broker, user, password) as publisher:
         publisher.publish(TOPIC, payload, qos=1, retain=True).wait_for_publish(10)
 

@@ -161,9 +161,7 @@ def test_a_server_ends_with_its_keeper(tmp_path: Path) -> None:
 def test_a_server_that_ignores_being_asked_is_killed(tmp_path: Path) -> None:
     deafness = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     script = f"{deafness}; print('deaf', flush=True); time.sleep(300)"
-    process = processes.start(
-        "deaf", Path(sys.executable), ["-c", script], tmp_path / "log", grace_seconds=0.2
-    )
+    process = processes.start("deaf", Path(sys.executable), ["-c", script], tmp_path / "log", grace_seconds=0.2)
     eventually(lambda: "deaf" in process.log_text(), "the handler is set")
     process.stop()
     assert not psutil.pid_exists(process.pid)

@@ -52,12 +52,8 @@ def test_a_port_taken_between_looking_and_binding_is_replaced(
 
     def start(free: tuple[int, ...]) -> int:
         tried.append(free[0])
-        script = (
-            "import socket,sys,time; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); time.sleep(60)"
-        )
-        process = processes.start(
-            "listener", Path(sys.executable), ["-c", script, str(free[0])], tmp_path / "log"
-        )
+        script = "import socket,sys,time; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); time.sleep(60)"
+        process = processes.start("listener", Path(sys.executable), ["-c", script, str(free[0])], tmp_path / "log")
         process.wait_until_ready(lambda: True, port=free[0])
         process.kill()
         return free[0]
@@ -90,9 +86,7 @@ def test_a_server_that_cannot_start_says_why_with_the_lines_of_its_log(tmp_path:
 
 def test_a_server_that_never_answers_is_stopped_and_told(tmp_path: Path) -> None:
     process = processes.start("sleeper", Path("/bin/sleep"), ["600"], tmp_path / "sleeper.log")
-    with pytest.raises(
-        ServerProblem, match=r"sleeper was not ready after 0\.2 s; its log .*sleeper\.log is empty\."
-    ):
+    with pytest.raises(ServerProblem, match=r"sleeper was not ready after 0\.2 s; its log .*sleeper\.log is empty\."):
         process.wait_until_ready(lambda: True, port=1, timeout_seconds=0.2)
     assert not process.is_running
 

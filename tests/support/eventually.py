@@ -14,8 +14,6 @@ def eventually(
     deadline = time.monotonic() + timeout_seconds
     while not (seen := look()):
         if time.monotonic() > deadline:
-            raise AssertionError(
-                f"After {timeout_seconds:g} s still not: {expectation}; last seen: {seen!r}."
-            )
+            raise AssertionError(f"After {timeout_seconds:g} s still not: {expectation}; last seen: {seen!r}.")
         time.sleep(pause_seconds)
     return seen

@@ -3,9 +3,7 @@
 What the planner would choose for a budget is tested elsewhere; here every way of running a graph is wanted, paging too.
 """
 
-from dataclasses import replace
-
-from hedgerow_plans.graph.ir import Role, Section
+from hedgerow_plans.graph.ir import Section
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Plan, Program
@@ -22,18 +20,23 @@ COSTS = DeviceCosts(10**9, 1, 10**6, 10**6, 1, 1)
 
 
 def make_program(
-    model: str, method: Method, batch_size: int = 12, momentum: float = 0.9, mapped: bool = False
+    model: str,
+    method: Method,
+    batch_size: int = 12,
+    evaluation_batch: int = 1,
+    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE,
 ) -> Program:
     """Return keep-all, every segmentation up to 5, paging, and micro-batches of them; all verified."""
-    adapted = method.apply(zoo.build(model))
-    graphs = differentiate(adapted.graph, Sgd(momentum, 1e-4), batch_size)
-    frozen = [tensor.name for tensor in adapted.graph.resident() if tensor.role is Role.FROZEN]
-    residents = place_residents(graphs.all(), frozen if mapped else ())
-    whole = pose(graphs.direct, residents, COSTS, batch_size)
+    adapted = method.apply(zoo.build(model, input_shape=input_shape))
+    graphs = differentiate(adapted.graph, Sgd(0.9, 1e-4), batch_size)
+    residents = place_residents(graphs.all())
+    whole = pose(graphs.direct, residents, COSTS, micro_batch=batch_size)
     rungs = list(_ways(whole))
     for count in (2, 3, batch_size):
-        rungs += _ways(pose(graphs.accumulating, residents, COSTS, batch_size // count, count))
-    evaluation = pose(graphs.evaluate, residents, COSTS, 1)
+        rungs += _ways(
+            pose(graphs.accumulating, residents, COSTS, micro_batch=batch_size // count, micro_batches=count)
+        )
+    evaluation = pose(graphs.evaluate, residents, COSTS, micro_batch=evaluation_batch)
     program = Program(
         model=model,
         method=method.name,
@@ -49,13 +52,6 @@ def make_program(
     )
     _check(program)
     return program
-
-
-def with_evaluation_batch(program: Program, micro_batch: int) -> Program:
-    """Return the program with another evaluation plan."""
-    residents = place_residents(program.graphs, program.mapped)
-    problem = pose(program.graph("evaluate"), residents, COSTS, micro_batch)
-    return replace(program, evaluation=lower(problem, straight(problem), "evaluation"))
 
 
 def same_micro_batch(program: Program) -> list[int]:

@@ -34,7 +34,7 @@ class Arena:
         self.capacity_bytes = round_up(capacity_bytes)
         self._mapping = _map_private(self.capacity_bytes + GUARD_BYTES)
         # A page boundary, so every planned offset is as aligned as it was planned.
-        self._bytes: Bytes = np.frombuffer(self._mapping, dtype=np.uint8)
+        self._bytes: Bytes = np.frombuffer(self._mapping, np.uint8, self.capacity_bytes + GUARD_BYTES)
 
     def view(self, offset: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return an array at an offset; the bytes are not touched."""

@@ -126,10 +126,12 @@ def _header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _H
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran_order, dtype = read(stream)
         length = stream.tell()
-    if any(size < 0 for size in shape):
-        raise ValueError(f"{member.filename} has a negative size")
     start = _stored_at(path, member)
-    return _Header(shape, dtype, fortran_order, None if start is None else start + length)
+    header = _Header(shape, dtype, fortran_order, None if start is None else start + length)
+    # Python objects have no size of their own; they are refused by name.
+    if min(shape, default=0) < 0 or (not dtype.hasobject and length + header.bytes != member.file_size):
+        raise ValueError(f"{member.filename} claims {header.bytes} bytes and has {member.file_size - length}")
+    return header
 
 
 def _stored_at(path: Path, member: zipfile.ZipInfo) -> int | None:

@@ -30,8 +30,13 @@ class PageFile:
 
         def run() -> None:
             done = 0
-            while done < len(content):
-                done += os.pwrite(descriptor, content[done:], place + done)
+            try:
+                while done < len(content):
+                    done += os.pwrite(descriptor, content[done:], place + done)
+            except OSError as error:
+                raise PagingFailed(
+                    f"Storage took {done} of {len(content)} bytes of {tensor} ({error.strerror}); make room."
+                ) from error
 
         return run
 

@@ -56,6 +56,18 @@ def _shape_of(call: Call, image: Array, result: Array, kernel: tuple[int, int]) 
     )
 
 
+_Rectangle = tuple[slice, slice, slice, slice]
+
+
+def _tap_pairs(shape: _Shape, patches: Array) -> list[tuple[Array, _Rectangle]]:
+    """Return, for each tap, its part of the patches (image, channel, tap, pixel) and the pixels that belong there."""
+    everything = slice(None)
+    return [
+        (patches[:, :, tap.row, tap.column, tap.output[0], tap.output[1]], (everything, everything, *tap.image))
+        for tap in shape.taps
+    ]
+
+
 def bind_conv2d(call: Call) -> Bound:
     """Return the convolution of x with w, plus b."""
     source, weight = call.inputs[:2]
@@ -82,18 +94,15 @@ def _forward_pointwise(call: Call, shape: _Shape, matrix: Array) -> Bound:
 
 
 def _forward_unfolded(call: Call, shape: _Shape, matrix: Array) -> Bound:
-    source = call.inputs[0]
+    source, padded = call.inputs[0], shape.padded
     tile = images_per_tile(shape.n, shape.g * shape.k * shape.p, CONVOLUTION_TILE_ELEMENTS)
     patches = ScratchCutter(call).take((tile, shape.c, *shape.kernel, *shape.output), source.dtype)
     columns = patches.reshape(tile, shape.g, shape.k, shape.p)
     result = call.outputs[0].reshape(shape.n, shape.g, shape.o // shape.g, shape.p)
-    copies = [
-        (patches[:, :, tap.row, tap.column, tap.output[0], tap.output[1]], (slice(None), slice(None), *tap.image))
-        for tap in shape.taps
-    ]
+    copies = _tap_pairs(shape, patches)
 
     def run() -> None:
-        if shape.padded:
+        if padded:
             patches.fill(0)
         for first in range(0, shape.n, tile):
             images = source[first : first + tile]
@@ -116,10 +125,7 @@ def bind_conv2d_grad_input(call: Call) -> Bound:
     tile = images_per_tile(shape.n, shape.g * shape.k * shape.p, CONVOLUTION_TILE_ELEMENTS)
     patches = ScratchCutter(call).take((tile, shape.c, *shape.kernel, *shape.output), gradient.dtype)
     columns = patches.reshape(tile, shape.g, shape.k, shape.p)
-    additions = [
-        (patches[:, :, tap.row, tap.column, tap.output[0], tap.output[1]], (slice(None), slice(None), *tap.image))
-        for tap in shape.taps
-    ]
+    additions = _tap_pairs(shape, patches)
 
     def run() -> None:
         output.fill(0)
@@ -145,21 +151,17 @@ def bind_conv2d_grad_weight(call: Call) -> Bound:
     columns = patches.reshape(shape.g, shape.k, tile * shape.p).transpose(0, 2, 1)
     result = output.reshape(shape.g, shape.o // shape.g, shape.k)
     part = scratch.take(result.shape, source.dtype) if tile < shape.n else None
-    outermost = source.transpose(1, 0, 2, 3)
-    incoming = gradient.transpose(1, 0, 2, 3)
-    copies = [
-        (patches[:, tap.row, tap.column, :, tap.output[0], tap.output[1]], (slice(None), slice(None), *tap.image))
-        for tap in shape.taps
-    ]
+    incoming, padded = gradient.transpose(1, 0, 2, 3), shape.padded
+    copies = _tap_pairs(shape, patches.transpose(3, 0, 1, 2, 4, 5))
 
     def unfold(first: int) -> None:
-        images = outermost[:, first : first + tile]
+        images = source[first : first + tile]
         for target, rectangle in copies:
             np.copyto(target, images[rectangle])
         np.copyto(turned, incoming[:, first : first + tile])
 
     def run() -> None:
-        if shape.padded:
+        if padded:
             patches.fill(0)
         unfold(0)
         np.matmul(rows, columns, out=result)

@@ -1,0 +1,53 @@
+# Everything people and CI run. `make` alone says what there is.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench clean
+
+help: ## say what there is
+	@printf 'Hedgerow: on-device training under memory and energy budgets.\n\n'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+venv: ## the virtual environment in .venv, from locked versions
+	@HEDGEROW_VENV=$(VENV) $(PYTHON) hack/setup venv
+
+servers: ## the real servers that tests and demo talk to, found, installed or built
+	@$(PYTHON) hack/setup servers
+
+setup: venv servers ## all set-up
+
+format: venv ## rewrite the sources in the house format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+check: venv lint types imports crds ## the static checks
+
+lint:
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types:
+	@$(BIN)/mypy
+
+imports:
+	@$(BIN)/lint-imports --no-cache --config pyproject.toml
+
+crds:
+	@$(BIN)/python hack/crds --check
+
+quick: venv ## the tests that need no server
+	@$(PYTEST) -m "$(NO_SERVERS)"
+
+test: setup check ## static checks and every test, on real servers
+	@$(PYTEST) -m "not thorough"
+
+demo: setup ## the whole story on this machine: apply, train, squeeze, roll back
+	@PYTHONPATH=hack $(BIN)/python -m demo
+
+thorough: setup ## every long list in full, resumable, with a dated report in reports/
+	@PYTHONPATH=hack $(BIN)/python -m thorough
+
+clean: ## remove what the build made here; the servers stay in the cache
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build demo-output

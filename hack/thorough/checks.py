@@ -1,0 +1,36 @@
+"""The table of checks: what each shows, and the command that shows it."""
+
+from dataclasses import dataclass
+
+PYTEST = ("{python}", "-m", "pytest", "-q", "-rs", "-s")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise and the command that keeps it; `{python}` stands for the environment's interpreter."""
+
+    name: str
+    shows: str
+    command: tuple[str, ...]
+    timeout_seconds: int = 3600
+
+
+CHECKS: tuple[Check, ...] = (
+    Check("static", "ruff, mypy strict, import rules and generated CRDs are clean", ("make", "check")),
+    Check(
+        "foundation-servers",
+        "real servers start, serve and stop; two runs at once do not meet; nothing survives an interruption",
+        (*PYTEST, "tests/servers", "tests/cluster/test_control_plane.py"),
+    ),
+    Check(
+        "foundation-packaging",
+        "an agent installation is under 150 MB and has no cluster library; programs explain a missing extra",
+        (*PYTEST, "tests/packaging"),
+    ),
+    Check(
+        "foundation-bad-states",
+        "wrong Python, no network, no sudo, broken cache, port taken, disk full: a sentence each",
+        (*PYTEST, "tests/provision"),
+    ),
+    Check("everything", "the whole suite with every long list in full", (*PYTEST, "tests"), timeout_seconds=6 * 3600),
+)
