@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from provision import cache, doctor, pythons
-from provision.ensure import ensure
+from provision.ensure import check_disk, ensure
 from provision.problems import Problem, os_errors_as_problems
 from provision.programs import PROGRAMS, USUAL
 from provision.progress import say
@@ -38,9 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hack/setup", description="Sets up a machine for development and tests."
-    )
+    parser = argparse.ArgumentParser(prog="hack/setup", description="Sets up a machine for development and tests.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("venv", help="make .venv from the lock")
     servers = commands.add_parser("servers", help="make sure of the real servers the tests use")
@@ -60,6 +58,7 @@ def _perform(options: argparse.Namespace, root: Path) -> None:
         for line in doctor.examine(os.environ):
             print(line)
     else:
+        check_disk(options.names or USUAL, os.environ)
         for name in options.names or USUAL:
             for binary in ensure([name]):
                 print(f"{binary.name:<24} {binary.version:<22} {binary.source}: {binary.path}", flush=True)

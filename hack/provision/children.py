@@ -5,18 +5,20 @@ A child gets a process group of its own, so that an interrupt reaches all it sta
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from provision.problems import explain_failure
+from provision.problems import disk_full, explain_failure
 from provision.progress import Ticker, say
 
 POLL_SECONDS = 0.1
 GRACE_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
+FULL_BYTES = 64 * 1024
 
 
 def run(
@@ -49,6 +51,8 @@ def run(
         code = _attend(child, log, ticker, finish_when_interrupted)
     output = log.read_text(errors="replace")
     ticker.end("done" if code == 0 else "failed")
+    if code != 0 and shutil.disk_usage(log.parent).free < FULL_BYTES:
+        raise disk_full(f"while `{tool}` tried to {purpose}")  # then its last words are not in the log either
     if code != 0:
         raise explain_failure(tool, purpose, output, log)
     return output

@@ -95,9 +95,7 @@ def install(packages: Sequence[str], services: Sequence[str], root: Path, enviro
     return True
 
 
-def _download_for_system(
-    packages: Sequence[str], prefix: list[str], log: Path, environ: Mapping[str, str]
-) -> None:
+def _download_for_system(packages: Sequence[str], prefix: list[str], log: Path, environ: Mapping[str, str]) -> None:
     """Download the packages; when that fails (no lists yet, or old ones) refresh the lists and try again."""
     command = [
         *prefix,
@@ -180,9 +178,7 @@ def _write_wrappers(bundle: DebianBundle, partial: Path) -> None:
     folders = sorted({str(path.parent.relative_to(partial / "root")) for path in found})
     libraries = ":".join(f"$root/{folder}" for folder in folders)
     for program in programs_of(bundle.name):
-        places = [
-            place for place in ("usr/sbin", "usr/bin") if (partial / "root" / place / program.name).is_file()
-        ]
+        places = [place for place in ("usr/sbin", "usr/bin") if (partial / "root" / place / program.name).is_file()]
         if not places:
             raise Problem(
                 f"Debian's {' '.join(bundle.packages)} brought no {program.name}: "

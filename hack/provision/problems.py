@@ -22,6 +22,9 @@ DPKG_SIGNS = re.compile(r"dpkg was interrupted|dpkg --configure -a", re.IGNORECA
 REGISTRIES = {"go": "the Go module proxy", "pip": "PyPI", "uv": "PyPI", "apt-get": "the Debian mirror"}
 """What each tool talks to, in the words of a sentence."""
 
+AGAIN = "and run the same command again."
+"""How a sentence ends whose remedy is at hand."""
+
 UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
@@ -55,23 +58,21 @@ def explain_failure(tool: str, purpose: str, output: str, log: Path) -> Problem:
         cause = telling_line(output, NETWORK_SIGNS)
         return Problem(
             f"Could not {purpose} because `{tool}` cannot reach {registry} ({cause}): connect this machine "
-            f"to the network, or configure {tool} for a mirror it can reach, and run the same command again."
+            f"to the network, or configure {tool} for a mirror it can reach, {AGAIN}"
         )
     if DPKG_SIGNS.search(output):
         return Problem(
             f"Could not {purpose} because an earlier Debian installation was interrupted: "
             "run `dpkg --configure -a` as root, then the same command again."
         )
-    return Problem(
-        f"Could not {purpose}: `{tool}` failed with {last_line(output)!r} (all it said is in {log})."
-    )
+    return Problem(f"Could not {purpose}: `{tool}` failed with {last_line(output)!r} (all it said is in {log}).")
 
 
 def disk_full(when: str) -> Problem:
     """Say that the disk ran full."""
     return Problem(
         f"The disk is full {when}: free some space, or point HEDGEROW_CACHE, GOCACHE and GOMODCACHE at a "
-        "larger disk, and run the same command again; what is finished is kept."
+        f"larger disk (what is finished is kept), {AGAIN}"
     )
 
 

@@ -1,5 +1,6 @@
 """Tells a person what is going on: a live line on a terminal, else a line now and then. Writes to stderr."""
 
+import shutil
 import sys
 import time
 
@@ -30,6 +31,7 @@ class Ticker:
         """Show the state; call it as often as you like."""
         line = f"  {self.what}: {self.elapsed_seconds:.0f} s  {detail[-70:]}"
         if self.is_live:
+            line = line[: shutil.get_terminal_size().columns - 1]  # a wrapped line could not be overwritten
             print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
         elif time.monotonic() - self.last_said >= QUIET_SECONDS:
             self.last_said = time.monotonic()

@@ -17,6 +17,8 @@ from provision.progress import say
 
 STAMP = ".hedgerow-stamp"
 BEGUN = ".hedgerow-begun"
+BASE_PYTHON: str = getattr(sys, "_base_executable", None) or sys.executable
+"""The Python behind an activated venv, because that venv may be the very one to rebuild."""
 
 
 def stamp_of(lock: bytes, pyproject: bytes, python_version: str, folder: Path) -> str:
@@ -37,11 +39,12 @@ def next_step(wanted: str, finished: str | None, begun: str | None, python_runs:
 
 
 def make_project_venv(repository: Path, root: Path, environ: Mapping[str, str]) -> str:
-    """Make sure of `.venv` in the repository; returns what was done, as a line."""
+    """Make sure of `.venv` in the repository (or HEDGEROW_VENV); returns what was done, as a line."""
     lock, pyproject = repository / "hack" / "requirements" / "dev.txt", repository / "pyproject.toml"
     wanted = stamp_of(lock.read_bytes(), pyproject.read_bytes(), platform.python_version(), repository)
-    venv = repository / ".venv"
-    name = hashlib.sha256(str(repository).encode()).hexdigest()[:8]
+    venv = repository / environ.get("HEDGEROW_VENV", ".venv")
+    _refuse_strange_folder(venv)
+    name = hashlib.sha256(str(venv).encode()).hexdigest()[:8]
     with step_lock(root, f"venv-{name}"):
         step = next_step(wanted, _read(venv / STAMP), _read(venv / BEGUN), _runs(venv))
         if step == "nothing":
@@ -51,6 +54,15 @@ def make_project_venv(repository: Path, root: Path, environ: Mapping[str, str]) 
         _install(repository, venv, lock, root, environ)
         (venv / BEGUN).replace(venv / STAMP)
     return f"venv  Python {platform.python_version()}  {venv} (installed from the lock)"
+
+
+def _refuse_strange_folder(venv: Path) -> None:
+    """Never clear a folder that holds something other than a venv, whatever HEDGEROW_VENV says."""
+    if venv.is_dir() and any(venv.iterdir()) and not (venv / "pyvenv.cfg").is_file():
+        raise Problem(
+            f"{venv} is there and is not a virtual environment, so it is left alone: move it away, or set "
+            "HEDGEROW_VENV to another folder."
+        )
 
 
 def _start_over(venv: Path, wanted: str, root: Path, environ: Mapping[str, str]) -> None:
@@ -85,12 +97,12 @@ def create_venv(folder: Path, root: Path, environ: Mapping[str, str]) -> None:
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
         if not debian.install((package,), (), root, environ):
             raise Problem(
-                f"This Python ({sys.executable}) cannot make virtual environments: install the package "
+                f"This Python ({BASE_PYTHON}) cannot make virtual environments: install the package "
                 f"{package} (or use another Python >= 3.11) and run the same command again."
             )
     children.run(
         "python",
-        [sys.executable, "-m", "venv", "--clear", folder],
+        [BASE_PYTHON, "-m", "venv", "--clear", folder],
         purpose=f"make the venv {folder}",
         log=root / "logs" / "venv.log",
         environ=environ,
@@ -99,7 +111,7 @@ def create_venv(folder: Path, root: Path, environ: Mapping[str, str]) -> None:
 
 def _has_ensurepip(environ: Mapping[str, str]) -> bool:
     code = "import ensurepip, venv; print('both are here')"
-    return "both are here" in (children.answer_of([sys.executable, "-c", code], environ) or "")
+    return "both are here" in (children.answer_of([BASE_PYTHON, "-c", code], environ) or "")
 
 
 def _runs(venv: Path) -> bool:

@@ -63,8 +63,7 @@ def choose(program: Program, candidates: Iterable[Candidate]) -> Choice:
             return Choice(binary, tuple(passed_over), broken)
         if candidate.origin is Origin.NAMED:
             raise Problem(
-                f"KUBEBUILDER_ASSETS names {candidate.path}, but {objection}: "
-                "correct or unset KUBEBUILDER_ASSETS."
+                f"KUBEBUILDER_ASSETS names {candidate.path}, but {objection}: correct or unset KUBEBUILDER_ASSETS."
             )
         if candidate.origin is Origin.CACHE:
             broken = candidate

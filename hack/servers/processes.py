@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -110,8 +110,12 @@ def start(
     log: Path,
     *,
     grace_seconds: float = 10.0,
+    environment: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start `program` so that it ends with this process at the latest; its output is appended to `log`."""
+    """Start `program` so that it ends with this process at the latest; its output is appended to `log`.
+
+    `environment` is what it gets beyond the developer's own.
+    """
     keeper_command = (
         sys.executable,
         "-I",
@@ -129,7 +133,7 @@ def start(
             stdout=subprocess.PIPE,
             stderr=output,
             bufsize=0,
-            env=environments.clean(),
+            env=environments.clean(**(environment or {})),
             start_new_session=True,  # Ctrl-C at a terminal is the starter's to handle
         )
     assert keeper_process.stdout is not None  # noqa: S101 - it was opened as a pipe

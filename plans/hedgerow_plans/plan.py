@@ -89,7 +89,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One way to run one graph: `begin` once, `body` for each micro-batch, `finish` once."""
+    """One way to run one graph: `begin` once, `body` for each micro-batch, `finish` once.
+
+    The graph's outputs are live when the body ends; they are read then and given up without a Free. Everything else
+    the body makes it frees, so that it can run again; what `begin` makes is freed in `begin` or `finish`.
+    """
 
     graph: str  # its name in the program
     strategy: str

@@ -35,6 +35,7 @@ def program_request(spec: jobs.TrainingJobSpec, class_name: str, device_class: D
         budget_bytes=device_class.budget_bytes,
         floor_bytes=device_class.floor_bytes,
         classes=spec.model.classes or zoo.DEFAULT_CLASSES,
+        input_shape=spec.model.input_shape or zoo.DEFAULT_INPUT_SHAPE,
         frozen_outside=device_class.memory.frozen_weights is FrozenWeights.MAPPED,
     )
 

@@ -72,7 +72,9 @@ class Builder:
         return self.node(name, "max_pool2d", (x,), kernel=kernel, stride=kernel)
 
     def flatten(self, name: str, x: str) -> str:
-        """Add a reshape to one axis per sample."""
+        """Add a reshape to one axis per sample, unless there is only one."""
+        if len(self.shape(x)) == 1:
+            return x
         return self.node(name, "reshape", (x,), shape=(math.prod(self.shape(x)),))
 
     def add(self, name: str, first: str, second: str, scale: float = 1.0) -> str:

@@ -106,6 +106,11 @@ class Node:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # a read-only mapping cannot be copied or sent to another process as it is
+        values = (self.name, self.op, self.inputs, self.outputs, self.updates, dict(self.attributes), self.section)
+        return Node, values
+
     @property
     def reads(self) -> tuple[str, ...]:
         """Everything that must be live when the node runs, apart from its outputs."""

@@ -15,6 +15,9 @@ from hedgerow_plans.graph.ir import Attribute, DType, Node, Tensor
 MAXIMUM_DIMENSION = 2**31 - 1
 """Longest axis and largest integer attribute; what an int32 index reaches."""
 
+MAXIMUM_NUMBER = 3.4e38
+"""Largest magnitude of a number attribute; what a float32 reaches."""
+
 MAXIMUM_RANK = 8
 """Most axes of a tensor without its batch axis."""
 

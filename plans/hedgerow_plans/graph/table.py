@@ -3,12 +3,11 @@
 Rows live in `ops`, one module a family; adding an operator touches one of them and its kernel in the training core.
 """
 
-import math
-
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Attribute, Node, Tensor
 from hedgerow_plans.graph.operator import (
     MAXIMUM_DIMENSION,
+    MAXIMUM_NUMBER,
     MAXIMUM_RANK,
     AttributeRule,
     Call,
@@ -99,7 +98,8 @@ def _accepts(value: Attribute, rule: AttributeRule) -> bool:
         case Kind.INTEGER:
             return _is_integer(value, rule.minimum)
         case Kind.NUMBER:
-            return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            # also false for NaN; a comparison takes any integer, a conversion to float would not
+            return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAXIMUM_NUMBER
         case Kind.SHAPE:
             return is_shape(value)
         case Kind.TEXT:

@@ -117,6 +117,8 @@ def _speaks_of(node: Node, known: dict[str, Tensor]) -> Iterator[str]:
     names = node.reads + node.outputs
     if len(names) > MAXIMUM_NAMES_PER_NODE:
         yield f"node {node.name!r} speaks of {len(names)} tensors; the limit is {MAXIMUM_NAMES_PER_NODE}."
+    for name in set(node.updates) & set(node.inputs):
+        yield f"node {node.name!r} changes its own input {name!r}; give it a copy."
     for name in names:
         if name not in known:
             yield f"node {node.name!r} speaks of {name!r}, which is no tensor of the graph; declare it."

@@ -62,6 +62,9 @@ class Lora:
         if not any(node.op in _LAYERS for node in graph.nodes):
             problem = "it has no linear or conv2d layer; choose full"
             raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
+        if any(tensor.name.endswith(".lora_down") for tensor in graph.resident()):
+            problem = "it already has adapters; apply lora to the base model"
+            raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
 
     def _adapters(self, node: Node, weight: Tensor) -> Iterator[Tensor]:
         """Return the weights of down and up; a convolution's down has its kernel, its up is pointwise."""
@@ -101,5 +104,9 @@ def _assemble(graph: Graph, parameters: list[Tensor], nodes: list[Node]) -> Grap
     """Return the graph with new parameters and nodes, every other tensor inferred again."""
     known = {tensor.name: tensor for tensor in (*graph.resident(), *parameters)}
     for node in nodes:
-        known.update((tensor.name, tensor) for tensor in table.infer(node, known))
+        for tensor in table.infer(node, known):
+            if tensor.name in known:
+                problem = f"it already has a tensor called {tensor.name!r}; rename it"
+                raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
+            known[tensor.name] = tensor
     return replace(graph, tensors=tuple(known.values()), nodes=tuple(nodes))

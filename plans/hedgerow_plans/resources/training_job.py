@@ -68,6 +68,12 @@ class Model(Part):
     classes: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
         default=None, description="How many classes it tells apart; the model's own number if absent."
     )
+    input_shape: (
+        Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Field(min_length=1, max_length=4)] | None
+    ) = Field(
+        default=None,
+        description="Shape of one sample, such as [1, 28, 28] for a grey image; the model's own shape if absent.",
+    )
     weights: Weights = Field(description="The parameters to start from.")
 
 
@@ -211,7 +217,7 @@ class TrainingJobSpec(Part):
 
 
 class DeviceCounts(StatusPart):
-    """How many devices are where; every matched device is counted in exactly one of the others."""
+    """How many devices are where; an approved one is in exactly one of pending to heldOrRolledBack."""
 
     matched: Count = Field(default=0, description="Devices that the selector finds.")
     approved: Count = Field(default=0, description="Of these, approved ones. The rest gets no work.")

@@ -69,6 +69,8 @@ class _Writer:
     def emit(self, node: Node) -> str:
         """Append a node and return its first output."""
         for tensor in table.infer(node, self._tensors):
+            if tensor.name in self._tensors:
+                raise GraphError(f"Training needs the name {tensor.name!r}, which the graph already uses; rename it.")
             self._tensors[tensor.name] = tensor
         self._nodes.append(node)
         return node.outputs[0]

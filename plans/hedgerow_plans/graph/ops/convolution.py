@@ -1,6 +1,6 @@
 """Convolutions of images (channels, height, width) and their gradients.
 
-The kernels unfold one image of one group at a time (im2col), which is what the scratch bytes are.
+The kernels unfold a tile of images at a time (im2col), which is what the scratch bytes are.
 """
 
 import math
@@ -9,6 +9,7 @@ from hedgerow_plans.graph.ir import Attribute, Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.ops.dense import grad_bias
+from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, images_per_tile
 
 _ATTRIBUTES = {
     "stride": AttributeRule(Kind.INTEGER, default=1),
@@ -66,14 +67,26 @@ def _conv2d_flops(call: Call) -> int:
     return _multiplications(call, call.outputs[0], call.inputs[1]) + bias
 
 
-def _unfolded_bytes(image: Tensor, weight: Tensor) -> int:
-    """Return the bytes of one unfolded image of one group; `image` is on the output's side of the layer."""
-    return 4 * math.prod(weight.shape[1:]) * math.prod(image.shape[1:])
+def _unfolded(call: Call, image: Tensor, weight: Tensor) -> int:
+    """Return the elements of one unfolded image, all groups; `image` is on the output's side of the layer."""
+    return call.integer("groups") * math.prod(weight.shape[1:]) * math.prod(image.shape[1:])
+
+
+def _tile_bytes(call: Call, image: Tensor) -> int:
+    """Return the bytes of a tile of unfolded images; a 1x1 convolution reads the images as they are."""
+    weight = call.inputs[1]
+    if weight.shape[2:] == (1, 1) and call.integer("stride") == 1 and call.integer("padding") == 0:
+        return 0
+    elements = _unfolded(call, image, weight)
+    return 4 * elements * images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
 
 
 def _grad_weight_scratch(call: Call) -> int:
-    partial = call.outputs[0].bytes(1) if call.micro_batch > 1 else 0
-    return _unfolded_bytes(call.inputs[0], call.outputs[0]) + partial
+    """Return the bytes of a tile: unfolded images, the gradient turned, and a sum if there is more than one tile."""
+    elements = _unfolded(call, call.inputs[0], call.outputs[0]) + call.inputs[0].elements
+    images = images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
+    partial = call.outputs[0].bytes(1) if images < call.micro_batch else 0
+    return 4 * elements * images + partial
 
 
 def _attributes(ask: Backward, shape: Shape) -> dict[str, Attribute]:
@@ -97,7 +110,7 @@ OPERATORS = (
         inputs=(2, 3),
         attributes=_ATTRIBUTES,
         flops=_conv2d_flops,
-        scratch_bytes=lambda call: _unfolded_bytes(call.outputs[0], call.inputs[1]),
+        scratch_bytes=lambda call: _tile_bytes(call, call.outputs[0]),
         backward=(_grad_input, _grad_weight, grad_bias),
     ),
     Operator(
@@ -106,7 +119,7 @@ OPERATORS = (
         inputs=(2, 2),
         attributes=_GRADIENT_ATTRIBUTES,
         flops=lambda call: _multiplications(call, call.inputs[0], call.inputs[1]),
-        scratch_bytes=lambda call: _unfolded_bytes(call.inputs[0], call.inputs[1]),
+        scratch_bytes=lambda call: _tile_bytes(call, call.inputs[0]),
     ),
     Operator(
         "conv2d_grad_weight",

@@ -5,6 +5,7 @@ import math
 from hedgerow_plans.graph.ir import DType, Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
 
 _SCALE = {"scale": AttributeRule(Kind.NUMBER, default=1.0)}
 
@@ -21,8 +22,13 @@ def _infer_relu(call: Call) -> tuple[Tensor, ...]:
 
 
 def _relu_scratch(call: Call) -> int:
-    """Return one byte per element of a sample while its mask is packed."""
-    return call.inputs[0].elements if len(call.outputs) > 1 else 0
+    """Return one byte per element of a tile while its mask is packed."""
+    elements = call.inputs[0].elements
+    if len(call.outputs) == 1:
+        return 0
+    if elements > BYTE_TILE_ELEMENTS:
+        return BYTE_TILE_ELEMENTS
+    return elements * images_per_tile(call.micro_batch, elements, BYTE_TILE_ELEMENTS)
 
 
 def _infer_relu_grad(call: Call) -> tuple[Tensor, ...]:

@@ -31,6 +31,8 @@ OPERATORS = (
         outputs=(1, 2),
         # largest, difference, exponential, sum and quotient of each class
         flops=lambda call: 5 * call.samples(call.inputs[0]),
+        # the exponentials, unless their quotients are an output anyway
+        scratch_bytes=lambda call: 0 if len(call.outputs) > 1 else call.inputs[0].bytes(call.micro_batch),
         backward=(_grad, None),
         saved="probabilities",
     ),

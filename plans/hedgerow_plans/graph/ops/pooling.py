@@ -3,6 +3,7 @@
 from hedgerow_plans.graph.ir import DType, Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
 from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
 
 _ATTRIBUTES = {"kernel": AttributeRule(Kind.INTEGER), "stride": AttributeRule(Kind.INTEGER)}
 
@@ -32,6 +33,11 @@ def _infer_grad(call: Call) -> tuple[Tensor, ...]:
     return (call.output(0, call.shape()),)
 
 
+def _position_bytes(call: Call, pooled: Tensor) -> int:
+    """Return one byte per window of a tile of images, while positions are compared."""
+    return pooled.elements * images_per_tile(call.micro_batch, pooled.elements, BYTE_TILE_ELEMENTS)
+
+
 def _grad(ask: Backward) -> Node:
     inputs = (ask.gradient, ask.node.outputs[1])
     return ask.call("max_pool2d_grad", inputs, {**ask.node.attributes, "shape": ask.input(0).shape})
@@ -44,6 +50,7 @@ OPERATORS = (
         outputs=(1, 2),
         attributes=_ATTRIBUTES,
         flops=lambda call: call.samples(call.outputs[0]) * call.integer("kernel") ** 2,
+        scratch_bytes=lambda call: _position_bytes(call, call.outputs[0]) if len(call.outputs) > 1 else 0,
         backward=(_grad,),
         saved="index",
     ),
@@ -53,5 +60,6 @@ OPERATORS = (
         inputs=(2, 2),
         attributes={**_ATTRIBUTES, "shape": AttributeRule(Kind.SHAPE)},
         flops=lambda call: call.samples(call.inputs[0]),
+        scratch_bytes=lambda call: _position_bytes(call, call.inputs[0]),
     ),
 )

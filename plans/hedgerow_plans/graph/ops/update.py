@@ -6,9 +6,7 @@ The learning rate is no attribute: it may change while a plan stays, so the exec
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
-
-SGD_CHUNK_BYTES = 64 * 1024
-"""Largest piece of a parameter that the sgd kernel works on at a time."""
+from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
 
 
 def _infer_sgd(call: Call) -> tuple[Tensor, ...]:
@@ -49,7 +47,7 @@ OPERATORS = (
             "weight_decay": AttributeRule(Kind.NUMBER, default=0.0),
         },
         flops=_sgd_flops,
-        scratch_bytes=lambda call: min(call.updates[0].bytes(1), SGD_CHUNK_BYTES),
+        scratch_bytes=lambda call: 4 * tile_of(call.updates[0].elements, UPDATE_TILE_ELEMENTS),
     ),
     Operator(
         "zero",

@@ -35,11 +35,15 @@ def first_that_fits(
             plan = lower(problem, sequence, strategy, limits.keep_going)
             if plan.promise.peak_bytes <= limits.budget_bytes:
                 return plan
-    needed_bytes, leanest = _leanest(problem, [sequence for sequence, _ in lives], strategy, limits)
+    needed_bytes, leanest = _leanest(problem, [sequence for sequence, _ in lives], bounds, limits)
     return refusal(problem, *lives[leanest], needed_bytes, limits.budget_bytes)
 
 
-def _leanest(problem: Problem, sequences: list[Sequence], strategy: str, limits: Limits) -> tuple[int, int]:
-    """Return the smallest peak of all sequences, and which one has it."""
-    plans = (lower(problem, sequence, strategy, limits.keep_going) for sequence in sequences)
-    return min((plan.promise.peak_bytes, index) for index, plan in enumerate(plans))
+def _leanest(problem: Problem, sequences: list[Sequence], bounds: list[int], limits: Limits) -> tuple[int, int]:
+    """Return the smallest peak of all sequences and which one has it, looking only at those that may be smaller."""
+    best: tuple[int, int] | None = None
+    for bound, index in sorted((bound, index) for index, bound in enumerate(bounds)):
+        if best is None or bound < best[0]:
+            peak_bytes = lower(problem, sequences[index], "", limits.keep_going).promise.peak_bytes
+            best = min(best or (peak_bytes, index), (peak_bytes, index))
+    return best or (0, 0)

@@ -1,0 +1,101 @@
+"""From a plan to three flat lists of calls bound to the arena.
+
+Steps are walked once, with the view of every live tensor at hand; a free only forgets the view. What remains at the end
+of the body is what the graph hands out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hedgerow_agent.core.arena import Arena
+from hedgerow_agent.core.errors import CoreError
+from hedgerow_agent.core.kernels import bind
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime
+from hedgerow_agent.core.paging import PageFile
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.ir import Graph, Node, Tensor
+from hedgerow_plans.plan import Compute, Free, PageIn, PageOut, Plan, Recompute, Step, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What plans are bound to: the same for every rung of a program."""
+
+    arena: Arena
+    residents: Mapping[str, Array]
+    runtime: Runtime
+    pages: PageFile
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One plan, ready to be replayed."""
+
+    plan: Plan
+    begin: tuple[Bound, ...]
+    body: tuple[Bound, ...]
+    finish: tuple[Bound, ...]
+    losses: Array
+    logits: Array | None  # None when it is gone by the end of the body
+
+
+def compile_plan(plan: Plan, graph: Graph, workplace: Workplace) -> Compiled:
+    """Bind every step of a plan."""
+    walk = _Walk(plan, graph, workplace)
+    begin = walk.section(plan.begin)
+    body = walk.section(plan.body)
+    loss = next(node for node in graph.nodes if node.op == "cross_entropy")
+    losses = walk.find(loss, loss.outputs[0])
+    logits = walk.live.get(loss.inputs[0])
+    return Compiled(plan, begin, body, walk.section(plan.finish), losses, logits)
+
+
+class _Walk:
+    def __init__(self, plan: Plan, graph: Graph, workplace: Workplace) -> None:
+        self._micro_batch = plan.micro_batch
+        self._graph = graph
+        self._tensors = graph.by_name()
+        self._workplace = workplace
+        self.live: dict[str, Array] = dict(workplace.residents)
+
+    def section(self, steps: tuple[Step, ...]) -> tuple[Bound, ...]:
+        """Bind one section; frees leave no call behind."""
+        calls = (self._step(step) for step in steps)
+        return tuple(call for call in calls if call is not None)
+
+    def find(self, node: Node, name: str) -> Array:
+        """Return the view of a live tensor."""
+        if name not in self.live:
+            raise CoreError(f"Node {node.name} needs {name}, which is not in memory; the plan was not verified.")
+        return self.live[name]
+
+    def _step(self, step: Step) -> Bound | None:
+        match step:
+            case Compute(node, offsets, scratch_offset) | Recompute(node, offsets, scratch_offset):
+                return self._run(self._graph.nodes[node], offsets, scratch_offset)
+            case Update(node, scratch_offset):
+                return self._run(self._graph.nodes[node], (), scratch_offset)
+            case Free(tensor):
+                self.live.pop(self._graph.tensors[tensor].name, None)
+                return None
+            case PageOut(tensor):
+                name = self._graph.tensors[tensor].name
+                return self._workplace.pages.bind_out(name, self.live[name])
+            case PageIn(tensor, offset):
+                view = self._place(self._graph.tensors[tensor], offset)
+                return self._workplace.pages.bind_in(self._graph.tensors[tensor].name, view)
+
+    def _run(self, node: Node, offsets: tuple[int, ...], scratch_offset: int) -> Bound:
+        inputs = tuple(self.find(node, name) for name in node.inputs)
+        updates = tuple(self.find(node, name) for name in node.updates)
+        outputs = tuple(
+            self._place(self._tensors[name], offset) for name, offset in zip(node.outputs, offsets, strict=True)
+        )
+        length = table.scratch_bytes(node, self._tensors, self._micro_batch)
+        scratch = self._workplace.arena.view(scratch_offset, (length,), "uint8")
+        return bind(Call(node, inputs, outputs, updates, scratch, self._workplace.runtime))
+
+    def _place(self, tensor: Tensor, offset: int) -> Array:
+        view = self._workplace.arena.view(offset, tensor.full_shape(self._micro_batch), tensor.dtype.value)
+        self.live[tensor.name] = view
+        return view

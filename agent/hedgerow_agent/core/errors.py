@@ -1,0 +1,38 @@
+"""What can go wrong in the core; every text is a sentence fit for a status message, with the numbers as fields."""
+
+# ruff: noqa: N818 - the names say what happened
+
+
+class CoreError(Exception):
+    """Anything the core refuses or gives up on."""
+
+
+class BadInput(CoreError):
+    """Data, weights or state that do not fit the program; nothing was changed."""
+
+
+class NonFiniteLoss(CoreError):
+    """The loss is no longer a number; parameters may be spoilt, go back to a checkpoint."""
+
+    def __init__(self, step: int, loss: float) -> None:
+        super().__init__(
+            f"The loss of step {step} is {loss}; training stopped. Lower the learning rate or check the data."
+        )
+        self.step = step
+        self.loss = loss
+
+
+class GuardZoneChanged(CoreError):
+    """Something wrote above the bytes its plan promised."""
+
+    def __init__(self, promised_bytes: int, measured_bytes: int) -> None:
+        super().__init__(
+            f"A step wrote up to byte {measured_bytes} of the arena, {measured_bytes - promised_bytes} bytes above the "
+            f"promised {promised_bytes}; the plan is wrong, refuse it."
+        )
+        self.promised_bytes = promised_bytes
+        self.measured_bytes = measured_bytes
+
+
+class PagingFailed(CoreError):
+    """Storage did not take or give back what was paged out."""

@@ -1,0 +1,223 @@
+"""Runs a program: one arena, one plan at a time, one call per optimiser step.
+
+A plan is compiled once into flat lists of bound calls (`compilation`) and replayed. Switching to another rung compiles
+again and keeps what survives a step where it is. The executor knows nothing about epochs, files of data or checkpoints.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow_agent.core.arena import GUARD_BYTES, PATTERNS, Arena
+from hedgerow_agent.core.compilation import Compiled, Workplace, compile_plan
+from hedgerow_agent.core.errors import BadInput, CoreError, GuardZoneChanged, NonFiniteLoss
+from hedgerow_agent.core.kernels.call import Array, Bound, RowNumbers, Rows, Runtime
+from hedgerow_agent.core.paging import PageFile
+from hedgerow_agent.core.residents import Residents
+from hedgerow_agent.core.samples import SampleShape, sample_shape
+from hedgerow_plans.graph.ir import round_up
+from hedgerow_plans.plan import Plan, Program
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one optimiser step showed: mean loss before the update, and the highest byte used if it was measured."""
+
+    loss: float
+    measured_peak_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How good the model is on some samples."""
+
+    accuracy: float
+    loss: float
+    count: int
+
+
+class Executor:
+    """Trains and evaluates one program in one arena."""
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[str, Array],
+        seed: int,
+        rung: int = 0,
+        paging_folder: Path | None = None,
+    ) -> None:
+        self.program = program
+        self.steps_taken = 0
+        self.samples: SampleShape = sample_shape(program)
+        plans = (*program.rungs, program.evaluation)
+        self._arena = Arena(max(program.resident_bytes, *(plan.promise.peak_bytes for plan in plans)))
+        self._residents = Residents(program, self._arena, parameters, seed)
+        self._runtime = Runtime()
+        self._pages = PageFile(paging_folder)
+        self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
+        self._evaluation = self._compile(program.evaluation)
+        self.rung = rung
+        self._training = self._compile(self._plan(rung))
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the rung in use."""
+        return self._training.plan
+
+    def switch(self, rung: int) -> None:
+        """Go on with another rung; parameters and optimiser state stay, memory above its peak goes back."""
+        compiled = self._compile(self._plan(rung))
+        self.rung, self._training = rung, compiled
+        self._arena.give_back_above(compiled.plan.promise.peak_bytes)
+
+    def step(self, x: Array, y: Array, learning_rate: float, rows: RowNumbers | None = None) -> StepResult:
+        """Take one optimiser step on a batch: all of x and y, or the rows given of them."""
+        self._feed(x, y, learning_rate)
+        loss = self._replay(self._batch_rows(x, rows))
+        self.steps_taken += 1
+        return StepResult(loss)
+
+    def measure(self, x: Array, y: Array, learning_rate: float, rows: RowNumbers | None = None) -> StepResult:
+        """Take one step, twice from the same state over two patterns, and find the highest byte it writes."""
+        self._feed(x, y, learning_rate)
+        batch = self._batch_rows(x, rows)
+        before = self._residents.copy(self._residents.changing())
+        losses, highest = [], 0
+        for pattern in PATTERNS:
+            self._residents.put_back(before)
+            loss, reached = self._replay_over(pattern, batch)
+            losses.append(loss)
+            highest = max(highest, reached)
+        promised = self.plan.promise.peak_bytes
+        if highest > round_up(promised):
+            raise GuardZoneChanged(promised, highest)
+        self.steps_taken += 1
+        return StepResult(losses[-1], highest)
+
+    def evaluate(self, x: Array, y: Array, rows: RowNumbers | None = None) -> Evaluation:
+        """Return accuracy and mean loss over all samples, or the rows given of them."""
+        self._feed(x, y, 0.0)
+        chosen = self._chosen_rows(x, rows)
+        correct, total, count = 0, 0.0, 0
+        for part, logits, losses in self._forward(chosen):
+            correct += int(np.count_nonzero(logits.argmax(axis=1) == y[part]))
+            total += float(losses.sum(dtype=np.float64))
+            count += len(losses)
+        if count == 0:
+            raise BadInput("There are no samples to evaluate; give at least one.")
+        return Evaluation(correct / count, total / count, count)
+
+    def predict(self, x: Array) -> npt.NDArray[np.float32]:
+        """Return the logits of samples, one row each."""
+        self._feed(x, np.broadcast_to(np.int32(0), (len(x),)), 0.0)
+        result = np.empty((len(x), self.samples.classes), np.float32)
+        for part, logits, _ in self._forward(slice(0, len(x))):
+            result[part] = logits
+        return result
+
+    def delta(self) -> dict[str, Array]:
+        """Return copies of the trained tensors."""
+        return self._residents.copy(self.program.delta)
+
+    def load_delta(self, values: Mapping[str, Array]) -> None:
+        """Replace the trained tensors, all or none."""
+        self._residents.replace(values, self.program.delta)
+
+    def resident_state(self) -> bytes:
+        """Return the bytes that survive a step: parameters and optimiser state."""
+        return self._arena.read(self.program.resident_bytes)
+
+    def load_resident_state(self, content: bytes) -> None:
+        """Put back what `resident_state` of the same program returned."""
+        if len(content) != self.program.resident_bytes:
+            raise BadInput(
+                f"The resume state has {len(content)} bytes and the program keeps {self.program.resident_bytes}; "
+                "it belongs to another program."
+            )
+        self._arena.write(content)
+
+    def close(self) -> None:
+        """Give memory and storage back."""
+        self._pages.close()
+        self._arena.close()
+
+    def _plan(self, rung: int) -> Plan:
+        if not 0 <= rung < len(self.program.rungs):
+            raise BadInput(f"There is no rung {rung}; the program has 0 to {len(self.program.rungs) - 1}.")
+        return self.program.rungs[rung]
+
+    def _compile(self, plan: Plan) -> Compiled:
+        return compile_plan(plan, self.program.graph(plan.graph), self._workplace)
+
+    def _feed(self, x: Array, y: Array, learning_rate: float) -> None:
+        self.samples.check_arrays(x, y)
+        labels = y if y.dtype == np.int32 else y.astype(np.int32)
+        self._runtime.fields = {"x": x, "y": labels}
+        self._runtime.learning_rate = learning_rate
+
+    def _chosen_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
+        if rows is not None and rows.size and (rows.min() < 0 or rows.max() >= len(x)):
+            raise BadInput(f"Samples {rows.min()} to {rows.max()} were asked for; there are 0 to {len(x) - 1}.")
+        chosen = slice(0, len(x)) if rows is None else rows
+        self.samples.check_labels(self._runtime.fields["y"][chosen])
+        return chosen
+
+    def _batch_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
+        chosen = self._chosen_rows(x, rows)
+        if _count(chosen) != self.program.batch_size:
+            raise BadInput(f"A step got {_count(chosen)} samples; the program's batch is {self.program.batch_size}.")
+        return chosen
+
+    def _replay(self, rows: Rows) -> float:
+        """Run the training plan once and return the mean loss."""
+        compiled, size = self._training, self.plan.micro_batch
+        total = 0.0
+        # What overflows is judged by the loss, not by numpy's warnings.
+        with np.errstate(all="ignore"):
+            _run(compiled.begin)
+            for number in range(compiled.plan.micro_batches):
+                self._runtime.rows = _part(rows, number * size, size)
+                _run(compiled.body)
+                total += float(compiled.losses.sum(dtype=np.float64))
+                if not math.isfinite(total):
+                    raise NonFiniteLoss(self.steps_taken + 1, total)
+            _run(compiled.finish)
+        return total / self.program.batch_size
+
+    def _replay_over(self, pattern: int, rows: Rows) -> tuple[float, int]:
+        """Run the training plan over a pattern and return the loss and the end of the highest byte it changed."""
+        first, end = self.program.resident_bytes, round_up(self.plan.promise.peak_bytes) + GUARD_BYTES
+        self._arena.fill(first, end, pattern)
+        loss = self._replay(rows)
+        return loss, self._arena.highest_changed(first, end, pattern)
+
+    def _forward(self, rows: Rows) -> Iterator[tuple[Rows, Array, Array]]:
+        """Run the evaluation plan over samples; yield row numbers, logits and losses, valid until the next turn."""
+        compiled, size = self._evaluation, self._evaluation.plan.micro_batch
+        if compiled.logits is None:
+            raise CoreError("The evaluation plan frees the logits before its end; plan the program again.")
+        for first in range(0, _count(rows), size):
+            self._runtime.rows = _part(rows, first, size)
+            count = min(size, _count(rows) - first)
+            with np.errstate(all="ignore"):
+                _run(compiled.body)
+            yield self._runtime.rows, compiled.logits[:count], compiled.losses[:count]
+
+
+def _run(calls: tuple[Bound, ...]) -> None:
+    for call in calls:
+        call()
+
+
+def _count(rows: Rows) -> int:
+    return rows.stop if isinstance(rows, slice) else len(rows)
+
+
+def _part(rows: Rows, first: int, size: int) -> Rows:
+    """Return the next rows, fewer at the end; a slice always starts at 0."""
+    return slice(first, min(rows.stop, first + size)) if isinstance(rows, slice) else rows[first : first + size]

@@ -1,0 +1,37 @@
+"""First values of parameters that no weights file brings, the same on every machine for the same seed and name."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hedgerow_agent.core.errors import BadInput
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.random_bits import normal
+from hedgerow_plans.graph.ir import Init, Role, Tensor
+
+
+def initial_value(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
+    """Return the first value of a resident tensor."""
+    init = tensor.init or (Init() if tensor.role is Role.STATE else None)
+    if init is None:
+        raise BadInput(f"The weights bring no {tensor.name} and the model has no rule for it; use the model's weights.")
+    match init.kind:
+        case "zeros":
+            return np.zeros(tensor.shape, np.float32)
+        case "ones":
+            return np.ones(tensor.shape, np.float32)
+        case "normal":
+            scaled = normal(tensor.elements, seed, tensor.name) * np.float32(init.scale)
+            return scaled.reshape(tensor.shape)
+    raise BadInput(f"{tensor.name} starts as {init.kind!r}; this agent knows zeros, ones and normal. Update it.")
+
+
+def checked(tensor: Tensor, value: Array) -> Array:
+    """Return a given value if it fits the tensor: type, shape, no NaN or infinity."""
+    if value.dtype != np.dtype(tensor.dtype.value) or value.shape != tensor.shape:
+        raise BadInput(
+            f"{tensor.name} is {value.dtype} {list(value.shape)} and the program wants {tensor.dtype.value} "
+            f"{list(tensor.shape)}; these are not this model's weights."
+        )
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise BadInput(f"{tensor.name} holds NaN or infinity; fetch the weights again.")
+    return value

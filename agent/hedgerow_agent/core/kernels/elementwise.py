@@ -1,0 +1,65 @@
+"""Kernels that move or combine whole tensors: input, reshape, add, scale."""
+
+import numpy as np
+
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, RowNumbers
+
+
+def bind_input(call: Call) -> Bound:
+    """Copy this micro-batch's samples into the arena; rows beyond the last sample become zero."""
+    (output,) = call.outputs
+    name = str(call.node.attributes["field"])
+    runtime = call.runtime
+
+    def run() -> None:
+        source, rows = runtime.fields[name], runtime.rows
+        if isinstance(rows, slice):
+            count = len(range(*rows.indices(len(source))))
+            np.copyto(output[:count], source[rows])
+        else:
+            count = len(rows)
+            _gather(source, rows, output[:count])
+        output[count:] = 0
+
+    return run
+
+
+def _gather(source: Array, rows: RowNumbers, output: Array) -> None:
+    if source.flags.aligned and source.flags.c_contiguous:
+        # Any mode but "raise" lets numpy write straight into `out`; the rows were checked when they were chosen.
+        np.take(source, rows, axis=0, out=output, mode="clip")
+        return
+    # An array inside an npz file lies at an odd address, and `take` would copy all of it first.
+    for position, row in enumerate(rows):
+        output[position] = source[row]
+
+
+def bind_reshape(call: Call) -> Bound:
+    """Copy; the planner places both sides, so they are never the same bytes."""
+    (source,), (output,) = call.inputs, call.outputs
+    target = output.reshape(source.shape)
+    return lambda: np.copyto(target, source)
+
+
+def bind_add(call: Call) -> Bound:
+    """Return a + scale * b."""
+    (first, second), (output,) = call.inputs, call.outputs
+    factor = call.number("scale", 1.0)
+    if factor == 1.0:
+        return lambda: np.add(first, second, out=output)
+
+    def run() -> None:
+        np.multiply(second, factor, out=output)
+        np.add(first, output, out=output)
+
+    return run
+
+
+def bind_scale(call: Call) -> Bound:
+    """Return scale * x."""
+    (source,), (output,) = call.inputs, call.outputs
+    factor = call.number("scale", 1.0)
+    return lambda: np.multiply(source, factor, out=output)
+
+
+KERNELS = {"input": bind_input, "reshape": bind_reshape, "add": bind_add, "scale": bind_scale}

@@ -1,0 +1,58 @@
+"""Kernels that change tensors in place: gradient accumulators and the optimiser's update."""
+
+import numpy as np
+
+from hedgerow_agent.core.kernels.call import Bound, Call, ScratchCutter
+from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
+
+
+def bind_zero(call: Call) -> Bound:
+    """Start an accumulator at zero."""
+    (output,) = call.outputs
+    return lambda: output.fill(0)
+
+
+def bind_accumulate(call: Call) -> Bound:
+    """Add a gradient to its accumulator."""
+    (gradient,), (total,) = call.inputs, call.updates
+
+    def run() -> None:
+        np.add(total, gradient, out=total)
+
+    return run
+
+
+def bind_sgd(call: Call) -> Bound:
+    """Update a parameter: v = momentum v + g + decay p; p -= rate v. Without a velocity, v is the gradient alone."""
+    parameter = call.updates[0].reshape(-1)
+    velocity = call.updates[1].reshape(-1) if len(call.updates) == 2 else None
+    gradient = call.inputs[0].reshape(-1)
+    momentum, decay = call.number("momentum", 0.0), call.number("weight_decay", 0.0)
+    tile = tile_of(parameter.size, UPDATE_TILE_ELEMENTS)
+    buffer = ScratchCutter(call).take((tile,), parameter.dtype)
+    runtime = call.runtime
+
+    def change(part: slice, rate: float) -> None:
+        values, direction = parameter[part], gradient[part]
+        work = buffer[: len(values)]
+        if decay:
+            np.multiply(values, decay, out=work)
+            np.add(work, direction, out=work)
+            direction = work
+        if velocity is not None:
+            speed = velocity[part]
+            np.multiply(speed, momentum, out=speed)
+            np.add(speed, direction, out=speed)
+            direction = speed
+        np.multiply(direction, rate, out=work)
+        np.subtract(values, work, out=values)
+
+    def run() -> None:
+        rate = runtime.learning_rate
+        for first in range(0, parameter.size, tile):
+            change(slice(first, first + tile), rate)
+
+    return run
+
+
+KERNELS = {"zero": bind_zero, "accumulate": bind_accumulate, "sgd": bind_sgd}

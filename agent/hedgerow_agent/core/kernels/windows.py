@@ -1,0 +1,36 @@
+"""Which pixels a tap of a window touches: slices of the image and of the output, computed when a kernel is bound."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """One position in the window and the rectangle where it meets the image."""
+
+    row: int
+    column: int
+    image: tuple[slice, slice]
+    output: tuple[slice, slice]
+
+
+def find_taps(
+    image: tuple[int, int], output: tuple[int, int], kernel: tuple[int, int], stride: int, padding: int
+) -> tuple[Tap, ...]:
+    """Return the taps that meet the image at all, row by row."""
+    rows = [_meet(image[0], output[0], tap, stride, padding) for tap in range(kernel[0])]
+    columns = [_meet(image[1], output[1], tap, stride, padding) for tap in range(kernel[1])]
+    return tuple(
+        Tap(row, column, (down[0], across[0]), (down[1], across[1]))
+        for row, down in enumerate(rows)
+        for column, across in enumerate(columns)
+        if down is not None and across is not None
+    )
+
+
+def _meet(size: int, count: int, tap: int, stride: int, padding: int) -> tuple[slice, slice] | None:
+    first = max(0, -((tap - padding) // stride))
+    end = min(count, (size - 1 + padding - tap) // stride + 1)
+    if end <= first:
+        return None
+    begin = first * stride + tap - padding
+    return slice(begin, (end - 1) * stride + tap - padding + 1, stride), slice(first, end)

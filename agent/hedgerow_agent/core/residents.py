@@ -1,0 +1,56 @@
+"""The tensors that survive a step: where they lie, their first values, and replacing them safely."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from hedgerow_agent.core.arena import Arena
+from hedgerow_agent.core.errors import BadInput
+from hedgerow_agent.core.initial import checked, initial_value
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_plans.graph.ir import Role, Tensor
+from hedgerow_plans.plan import Program
+
+
+class Residents:
+    """Views of parameters and optimiser state; frozen ones may lie outside the arena."""
+
+    def __init__(self, program: Program, arena: Arena, parameters: Mapping[str, Array], seed: int) -> None:
+        self._tensors = {tensor.name: tensor for graph in program.graphs for tensor in graph.resident()}
+        self.views: dict[str, Array] = {name: self._outside(name, parameters, seed) for name in program.mapped}
+        for place in program.resident:
+            tensor = self._tensors[place.tensor]
+            view = arena.view(place.offset, tensor.shape, tensor.dtype.value)
+            np.copyto(view, _first_value(tensor, parameters, seed))
+            self.views[place.tensor] = view
+
+    def changing(self) -> tuple[str, ...]:
+        """Return the names of what training changes."""
+        return tuple(name for name in self.views if self._tensors[name].role is not Role.FROZEN)
+
+    def copy(self, names: Iterable[str]) -> dict[str, Array]:
+        """Return copies of some tensors."""
+        return {name: self.views[name].copy() for name in names}
+
+    def replace(self, values: Mapping[str, Array], wanted: Iterable[str]) -> None:
+        """Replace exactly the wanted tensors; nothing changes unless every value fits."""
+        odd = sorted(set(values) ^ set(wanted))
+        if odd:
+            raise BadInput(f"The delta and the program do not name the same tensors ({', '.join(odd[:3])}); refuse it.")
+        for name, value in values.items():
+            checked(self._tensors[name], value)
+        self.put_back(values)
+
+    def put_back(self, values: Mapping[str, Array]) -> None:
+        """Overwrite tensors with copies taken before."""
+        for name, value in values.items():
+            np.copyto(self.views[name], value)
+
+    def _outside(self, name: str, parameters: Mapping[str, Array], seed: int) -> Array:
+        """Return a frozen parameter where it is, such as in a mapped file; only a crooked one is copied."""
+        return np.ascontiguousarray(_first_value(self._tensors[name], parameters, seed))
+
+
+def _first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int) -> Array:
+    given = parameters.get(tensor.name)
+    return initial_value(tensor, seed) if given is None else checked(tensor, given)

@@ -1,0 +1,70 @@
+"""Everything the demo's devices need on their disks: a base model, and each device's own drifted images.
+
+Kept in a folder of the cache whose name says what decides its content, so that it is made once and made again when a
+recipe changes.
+"""
+
+import hashlib
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sampledata import base_model, drift
+from sampledata.base_model import BaseModel, Recipe
+from sampledata.images import Images, deal, load_mnist
+
+BASE_IMAGES = 2000
+DEVICE_IMAGES = 450
+DEAL_SEED = 11
+
+
+@dataclass(frozen=True, slots=True)
+class SampleData:
+    """What was prepared: the base model, and one dataset file per device."""
+
+    base: BaseModel
+    datasets: Mapping[str, Path]
+
+
+def prepare(cache: Path, drifts: Mapping[str, str], say: Callable[[str], None]) -> SampleData:
+    """Prepare the base model and the images of devices, given as device name -> drift."""
+    recipe = Recipe()
+    folder = cache / _key(recipe, drifts)
+    folder.mkdir(parents=True, exist_ok=True)
+    base_images, *hands = deal(load_mnist(), [BASE_IMAGES] + [DEVICE_IMAGES] * len(drifts), DEAL_SEED)
+    datasets = {
+        device: _write(folder / f"{device}.npz", drift.apply(name, hand, seed))
+        for seed, ((device, name), hand) in enumerate(zip(drifts.items(), hands, strict=True))
+    }
+    file = folder / "digits.safetensors"
+    base = base_model.load(file)
+    if base is None:
+        say(f"Training the base model on {BASE_IMAGES} clean images; this happens once.")
+        base = base_model.train(base_images, recipe, file, say)
+    return SampleData(base, datasets)
+
+
+def _key(recipe: Recipe, drifts: Mapping[str, str]) -> str:
+    # The bits of a trained model depend on numpy and on the processor it picked its kernels for.
+    decides = (
+        recipe,
+        sorted(drifts.items()),
+        BASE_IMAGES,
+        DEVICE_IMAGES,
+        DEAL_SEED,
+        np.__version__,
+        platform.machine(),
+    )
+    return hashlib.sha256(repr(decides).encode()).hexdigest()[:16]
+
+
+def _write(file: Path, images: Images) -> Path:
+    """Write a dataset as agents read it: uncompressed, so that they can map it instead of loading it."""
+    if not file.exists():
+        unfinished = file.with_suffix(".part.npz")
+        np.savez(unfinished, x=images.x, y=images.y)
+        unfinished.replace(file)
+    return file

@@ -1,0 +1,25 @@
+"""How much of a micro-batch a kernel works on at once.
+
+Kernels that need scratch work in tiles, so that scratch stays bounded while the micro-batch grows. The planner counts
+the scratch and the device uses it, so both ask here: a tile of another size would break the promise of a plan.
+"""
+
+CONVOLUTION_TILE_ELEMENTS = 16_384
+"""Floats of unfolded patches at a time, 64 KiB: smaller tiles cost time in calls, larger ones raise every peak."""
+
+BYTE_TILE_ELEMENTS = 65_536
+"""Elements at a time whose truth values are kept as bytes; a multiple of eight, so that packed bits split evenly."""
+
+UPDATE_TILE_ELEMENTS = 16_384
+"""Parameters at a time in an optimiser's update."""
+
+
+def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: int) -> int:
+    """Return how many images make one tile: the largest divisor of the micro-batch that fits, at least one."""
+    most = max(1, min(micro_batch, tile_elements // max(1, elements_per_image)))
+    return next(count for count in range(most, 0, -1) if micro_batch % count == 0)
+
+
+def tile_of(elements: int, tile_elements: int) -> int:
+    """Return how many elements of a flat array make one tile; the last tile may be shorter."""
+    return min(elements, tile_elements)

@@ -1,0 +1,73 @@
+"""Run single nodes and whole graphs without an arena, in 32 or 64 bits, on arrays of their own.
+
+Outputs and scratch start as rubbish, so that a kernel that leaves a hole is found out. This is a second, slow way
+through the kernels: no plan, no offsets, every tensor kept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hedgerow_agent.core.kernels import bind
+from hedgerow_agent.core.kernels.call import Array, Call, Runtime
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.ir import DType, Graph, Node, Section, Tensor
+from hedgerow_plans.graph.operator import Backward
+
+GUARD_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """How nodes are run: micro-batch, float type, and what fills memory before."""
+
+    micro_batch: int
+    dtype: str = "float64"
+    rubbish: int = 0xFF  # NaN in both float types
+    scratch_reached: dict[str, tuple[int, int]] = field(default_factory=dict)  # by node: end of change, promise
+
+    def run(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one node and return its outputs by name."""
+        outputs = {tensor.name: self._rubbish(tensor) for tensor in table.infer(node, tensors)}
+        known = {**tensors, **{tensor.name: tensor for tensor in table.infer(node, tensors)}}
+        scratch = self.scratch(node, known)
+        runtime = Runtime(1.0, {"x": arrays.get("x", np.zeros(0)), "y": arrays.get("labels", np.zeros(0))})
+        runtime.rows = slice(0, self.micro_batch)
+        inputs, updates = ([arrays[name] for name in names] for names in (node.inputs, node.updates))
+        inner = scratch[: scratch.size - GUARD_BYTES]
+        call = Call(node, tuple(inputs), tuple(outputs.values()), tuple(updates), inner, runtime)
+        bind(call)()
+        changed = np.flatnonzero(scratch != self.rubbish)
+        self.scratch_reached[node.name] = (int(changed[-1]) + 1 if changed.size else 0, inner.size)
+        return outputs
+
+    def scratch(self, node: Node, tensors: Mapping[str, Tensor]) -> Array:
+        """Return the promised scratch and a guard zone; twice the bytes for numbers of twice the size."""
+        size = table.scratch_bytes(node, tensors, self.micro_batch) * (2 if self.dtype == "float64" else 1)
+        return np.full(size + GUARD_BYTES, self.rubbish, np.uint8)
+
+    def _rubbish(self, tensor: Tensor) -> Array:
+        array = np.empty(tensor.full_shape(self.micro_batch), self.array_type(tensor))
+        array.reshape(-1).view(np.uint8).fill(self.rubbish)
+        return array
+
+    def array_type(self, tensor: Tensor) -> str:
+        """Return the type of a tensor's array."""
+        return self.dtype if tensor.dtype is DType.FLOAT32 else tensor.dtype.value
+
+    def run_graph(self, graph: Graph, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Run every node of a graph of one micro-batch in order; residents in `arrays` are changed in place."""
+        tensors = graph.by_name()
+        for section in Section:
+            for node in graph.nodes:
+                if node.section is section:
+                    arrays.update(self.run(node, tensors, arrays))
+        return arrays
+
+
+def gradient_node(node: Node, tensors: Mapping[str, Tensor], position: int, batch_size: int = 1) -> Node | None:
+    """Return the node that makes the gradient of one input, by the table's own rule."""
+    rule = table.operator(node.op).backward[position]
+    assert rule is not None
+    return rule(Backward(node, tensors, "dy", "result", batch_size))
