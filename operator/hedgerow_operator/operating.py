@@ -239,7 +239,8 @@ class Operator:
         """Look, decide, act."""
         began = time.monotonic()
         world = gather(fleet, self._registry, self._programs)
-        await self._performer.perform(fleet, decide(world, time.time()))
+        actions = await asyncio.to_thread(decide, world, time.time())  # a large fleet takes a while to think about
+        await self._performer.perform(fleet, actions)
         self._metrics.reconciled(time.monotonic() - began)
 
     def _check(self) -> None:

@@ -164,6 +164,19 @@ def test_a_manifest_that_cannot_run_is_explained_with_the_numbers(operator: Oper
     assert planned["observedGeneration"] == 1
 
 
+def test_a_class_that_is_edited_or_created_later_saves_the_job(operator: OperatorUnderTest) -> None:
+    small, missing = f"small-{operator.namespace}", f"missing-{operator.namespace}"
+    operator.patch("deviceclass.hedgerow.dev", small, {"spec": {"memory": {"budget": "256Ki"}}})
+    operator.explained("huge-batch", "Planned", "ProgramsReady")
+    operator.patch("device", "many-0", {"spec": {"class": missing}})
+    operator.kubectl("label", "device", "many-0", "kind=odd", "-n", operator.namespace)
+    operator.apply(training_job("odd", devices={"selector": {"matchLabels": {"kind": "odd"}}}))
+    said = operator.explained("odd", "Planned", "UnknownDeviceClass")
+    assert said["message"] == (f"There is no DeviceClass {missing!r}; create it, or change spec.class of its devices.")
+    operator.apply(device_class(missing))
+    operator.explained("odd", "Planned", "ProgramsReady")
+
+
 def test_a_negative_number_of_epochs_is_refused_by_the_api_server(operator: OperatorUnderTest) -> None:
     with pytest.raises(ServerProblem, match=r"spec\.training\.epochs.*greater than or equal to 1"):
         operator.apply(

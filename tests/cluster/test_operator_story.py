@@ -200,6 +200,25 @@ def test_deleting_a_job_stops_its_devices_and_takes_its_program_away(operator: O
     eventually(lambda: device.desired_bytes == b"", "the document of a deleted device is cleared")
 
 
+def test_jobs_that_need_the_same_program_share_it_and_the_last_takes_it_along(operator: OperatorUnderTest) -> None:
+    devices = [
+        operator.approved_device(f"twin-{n}", class_name(operator), labels={"site": f"twin-{n}"}) for n in (1, 2)
+    ]
+    for number, device in enumerate(devices, start=1):
+        operator.apply(training_job(f"twin-{number}", site=f"twin-{number}", method={"full": {}}))
+        assigned(operator, device, f"twin-{number}")
+    (plan,) = eventually(lambda: list(operator.status("trainingjob", "twin-2").get("plans", [])), "its plan is named")
+    name = plan["executionPlan"]
+    owners = operator.get("executionplan", name)["metadata"]["ownerReferences"]
+    assert {owner["name"] for owner in owners} == {"twin-1", "twin-2"}
+    operator.kubectl("delete", "trainingjob", "twin-1", "-n", operator.namespace)
+    eventually(lambda: devices[0].desired and devices[0].desired.assignment is None, "the first has stopped")
+    assert operator.get("executionplan", name), "the other job still needs it"
+    operator.kubectl("delete", "trainingjob", "twin-2", "-n", operator.namespace)
+    eventually(lambda: not operator.get("executionplan", name), "nobody needs it any more")
+    eventually(lambda: not operator.get("configmap", f"{name}-0"), "its bytes go with it")
+
+
 def test_one_device_works_for_one_job_at_a_time(operator: OperatorUnderTest) -> None:
     device = operator.approved_device("busy", class_name(operator), labels={"site": "busy"})
     operator.apply(training_job("first", site="busy"))

@@ -54,6 +54,7 @@ MISTAKES = {
     "no fit": (["--model", "mlp", "--budget", "1Ki"], "bytes are needed, the budget is 1Ki (1024 bytes)"),
     "no model": (["--model", "huge"], "There is no model 'huge' in the zoo; known are cnn-small, mlp."),
     "no method": (["--model", "mlp", "--method", "magic"], "'magic' is not a method; write full, last, lora:RANK"),
+    "no shape": (["--model", "mlp", "--shape", "wide"], "'wide' is not a shape; write one to four whole numbers"),
     "no size": (["--model", "mlp", "--budget", "much"], "is not a size"),
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hedgerow_operator.planning.memo import Memo
+from hedgerow_operator.planning.programs import explain
 from hedgerow_operator.planning.requests import plan_name, program_key, program_request
 from hedgerow_operator.planning.worker import Planned, Unusable, check, plan
 from hedgerow_operator.writing import merge_patch
@@ -60,6 +61,17 @@ def test_what_does_not_fit_comes_back_with_numbers() -> None:
     outcome = plan(replace(REQUEST, budget_bytes=1024), 60)
     assert isinstance(outcome, Infeasible)
     assert outcome.available_bytes == 1024 < outcome.needed_bytes
+
+
+GOLDEN = """\
+Nothing fits device class board: the smallest plan found needs 36488 bytes (35.6Ki) and spec.memory.budget is 256Ki \
+(1024 bytes); nothing can run below 32640 bytes (the largest tensor at the fullest step is w). \
+Raise the budget, or choose a smaller batch, method or model."""
+
+
+def test_nothing_fits_is_said_with_every_number() -> None:
+    said = explain(Infeasible(36488, 1024, 32640, "w", "x"), "board", BOARD)
+    assert (said.reason, said.message) == ("BudgetTooSmall", GOLDEN)
 
 
 def test_altered_bytes_are_not_used() -> None:

@@ -123,6 +123,13 @@ def test_the_job_says_whom_it_waits_for() -> None:
     assert condition.message == "1 of 2 devices obeyed request r-1 (to last); waiting for b."
 
 
+def test_the_job_does_not_wait_for_devices_that_never_had_its_work() -> None:
+    seen = answers(a=RollbackResult.COMPLETE)
+    others = (device("shy", approved=False), device("old", kernel_table=99))
+    condition = condition_of(decide(replace(seen, devices=(*seen.devices, *others)), NOW), "RolledBack")
+    assert condition.message == "1 of 1 device obeyed request r-1 (to last)."
+
+
 def test_the_job_says_who_could_not() -> None:
     condition = condition_of(decide(answers(a=RollbackResult.COMPLETE, b=RollbackResult.UNABLE), NOW), "RolledBack")
     assert (condition.status, condition.reason) == ("False", "Unable")
