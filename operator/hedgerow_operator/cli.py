@@ -72,7 +72,7 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--output", type=click.Path(path_type=Path), default=Path("signing.key"), show_default=True)
+@click.option("--output", "--out", type=click.Path(path_type=Path), default=Path("signing.key"), show_default=True)
 def generate(output: Path) -> None:
     """Write a new private key to a file, and print the line for the agents' configuration."""
     key = key_files.generate_private_key()
