@@ -39,6 +39,8 @@ class ResumeHeader(Message):
     step: Count
     resident_bytes: Count
     accuracy_before: float | None = None
+    accuracy_now: float | None = None
+    measured_peaks: dict[Count, Count] = {}  # by rung
     energy_picojoules: Count = 0
     energy_source: EnergySource = EnergySource.MODELLED
     switches_down: Count = 0

@@ -135,7 +135,7 @@ class MachineState:
             return BASE
         if self.running.job == self.job:
             return self.running.checkpoint
-        return f"{self.running.job.job_uid}.{self.running.job.generation}.{self.running.checkpoint}"
+        return f"{self.running.job.job_uid[:64]}.{self.running.job.generation}.{self.running.checkpoint}"
 
     def with_volatile(self, **changes: object) -> "MachineState":
         """Return the state with some of its volatile part changed."""
