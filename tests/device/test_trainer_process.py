@@ -79,8 +79,6 @@ def test_it_waits_for_a_budget_before_it_builds_its_arena_and_ends_with_complete
         child.tell(start)
         ready = child.hear()
         assert ready.kind == "ready"
-        # The kernel takes the trainer before the agent when memory is short.
-        assert int(Path(f"/proc/{child.process.pid}/oom_score_adj").read_text()) >= 500
         child.tell(Budget(budget_bytes=None))
         kinds = kinds_until_the_end(child)
         assert kinds[0] == "progress"

@@ -59,6 +59,8 @@ class GoingBack:
     purpose: Purpose
     candidates: tuple[str | None, ...]
     hold: bool  # was working on its assignment, so that staying there is a change in itself
+    from_running: str  # what ran, and how far training was, when this began: a power cut in the middle
+    from_step: int  # must not change the answer
 
 
 class Trainer(StrEnum):

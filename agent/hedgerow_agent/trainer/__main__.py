@@ -1,26 +1,21 @@
 """Start of the trainer process: bound to its parent's life, one thread for BLAS, then the job."""
 
-import contextlib
 import ctypes
 import os
 import signal
 import sys
 import traceback
-from pathlib import Path
 
 from hedgerow_agent.trainer.channel import Channel
 from hedgerow_agent.trainer.protocol import Error, Start, shortened
 
 _PR_SET_PDEATHSIG = 1
 EXIT_CRASHED = 1
-OOM_SCORE_ADJUSTMENT = 500
-"""Of a scale to 1000; raising it needs no privilege."""
 
 
 def main() -> int:
     """Run one job and return the exit code."""
     _die_with_parent()
-    _offer_itself_when_memory_is_short()
     # Before numpy is imported: results must not depend on how many cores there are.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     channel = Channel()
@@ -47,12 +42,6 @@ def _die_with_parent() -> None:
         return  # not Linux: the end of stdin has to do
     if os.getppid() != parent:
         os._exit(0)
-
-
-def _offer_itself_when_memory_is_short() -> None:
-    """Have the kernel take this process before the agent, which can start another."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE_ADJUSTMENT))
 
 
 if __name__ == "__main__":
