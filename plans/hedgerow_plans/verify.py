@@ -75,8 +75,6 @@ def verify_program(
 def _check_graph(graph: Graph, findings: Findings) -> None:
     for problem in validate.problems(graph):
         findings.add(Rule.STRUCTURE, problem)
-    for node in graph.nodes:
-        findings.check(not (node.updates and node.outputs), Rule.STRUCTURE, f"{node.name} updates and makes tensors.")
 
 
 def _follow(plan: Plan, replay: Replay, findings: Findings) -> None:
@@ -148,11 +146,12 @@ def _check_residents(
     """Every resident tensor has one place of its own below `resident_bytes`, or lives outside the arena."""
     known = {tensor.name: tensor for tensor in tensors}
     place = {placement.tensor: placement.offset for placement in resident}
-    findings.check(resident_bytes % ALIGNMENT_BYTES == 0, Rule.PLACEMENT, f"{resident_bytes} is not a whole line.")
+    findings.check(
+        resident_bytes % ALIGNMENT_BYTES == 0, Rule.PLACEMENT, f"{resident_bytes} resident bytes are not aligned."
+    )
     findings.check(len(place) == len(resident), Rule.STRUCTURE, "a resident tensor has two places.")
     arena = Arena(0)
     for name, tensor in known.items():
-        findings.check(not tensor.batched, Rule.STRUCTURE, f"resident {name} has a batch axis.")
         inside, outside = name in place, name in mapped and tensor.role is Role.FROZEN
         if not findings.check(inside != outside, Rule.PLACEMENT, f"resident {name} must lie in one place.") or outside:
             continue

@@ -363,6 +363,28 @@ def test_an_accumulator_that_comes_back_elsewhere() -> None:
     assert Rule.REPETITION in base.rules(base.with_body([*base.plan.body, *moved]))
 
 
+@every_subject
+def test_making_again_what_is_live(subject: Subject) -> None:
+    body = list(subject.plan.body)
+    for index, step in enumerate(body):
+        if isinstance(step, Compute):
+            again = Recompute(step.node, step.offsets, step.scratch_offset)
+            mutant = subject.with_body([*body[: index + 1], again, *body[index + 1 :]])
+            assert Rule.LIVENESS in subject.rules(mutant)
+
+
+def test_paging_in_what_is_live() -> None:
+    subject = Subject(direct_problem(), with_paging())
+    for mutant in repeated(subject.plan, PageIn):
+        assert subject.rules(mutant) == {Rule.LIVENESS}
+
+
+def test_resident_bytes_that_are_not_aligned() -> None:
+    base = subject(direct_problem(), keep_all.plan)
+    residents = replace(RESIDENTS, bytes=RESIDENTS.bytes - 4)
+    assert Rule.PLACEMENT in {v.rule for v in violations(replace(base.problem, residents=residents), base.plan)}
+
+
 @pytest.mark.parametrize("change", ["overlap", "misaligned", "outside", "missing", "twice"])
 def test_residents_that_are_placed_wrongly(change: str) -> None:
     base = subject(direct_problem(), keep_all.plan)

@@ -1,0 +1,88 @@
+"""`hedgerow`: the fleet and planning commands. Run it without arguments to be taught."""
+
+from pathlib import Path
+
+import click
+
+from hedgerow_operator import commands, tables
+from hedgerow_plans.models import zoo
+from hedgerow_plans.protocol import keys as key_files
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="hedgerow", message="hedgerow %(version)s")
+def hedgerow() -> None:
+    r"""Train models on fleets of edge devices, inside hard memory and energy budgets.
+
+    \b
+    A first look:
+      hedgerow models                     what can be trained
+      hedgerow plan --model mlp --method lora:4 --class-file board.yaml --batch 32
+                                          what fits on a board, before any device sees it
+      hedgerow get jobs                   how far jobs are
+      hedgerow get devices                what each device does
+    \b
+    When something went wrong:
+      hedgerow rollback device/pump-07 --to previous --wait
+      hedgerow release device/pump-07     let it train again
+    \b
+    Jobs and device classes are Kubernetes resources: `kubectl explain trainingjob.spec` describes them.
+    """
+
+
+for command in (commands.get, commands.rollback, commands.release, commands.approve):
+    hedgerow.add_command(command)
+
+
+@hedgerow.command()
+def models() -> None:
+    """List the models of the zoo, with their parameters."""
+    rows = [[name, f"{tables.parameters(name):,}"] for name in zoo.names()]
+    click.echo(tables.table(["MODEL", "PARAMETERS"], rows))
+
+
+@hedgerow.command()
+@click.option("--model", required=True, help="A name that `hedgerow models` lists.")
+@click.option("--method", default="full", show_default=True, help="full, last, lora:RANK or lora:RANK:ALPHA.")
+@click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
+@click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
+@click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
+@click.option("--momentum", default=0.0, show_default=True, type=click.FloatRange(0, 1, max_open=True))
+def plan(  # noqa: PLR0917 - click passes one argument per option
+    model: str, method: str, class_file: Path, batch_size: int, budget: str | None, momentum: float
+) -> None:
+    """Show the ladder of plans that devices of a class would get."""
+    device_class = tables.read_device_class(class_file, budget)
+    click.echo(tables.ladder(model, tables.parse_method(method), device_class, batch_size, momentum))
+
+
+@hedgerow.group()
+def keys() -> None:
+    """Make the key with which the operator signs what devices obey."""
+
+
+@keys.command()
+@click.option("--output", type=click.Path(path_type=Path), default=Path("signing.key"), show_default=True)
+def generate(output: Path) -> None:
+    """Write a new private key to a file, and print the line for the agents' configuration."""
+    key = key_files.generate_private_key()
+    try:
+        with output.open("x", encoding="ascii") as file:
+            output.chmod(0o600)
+            file.write(key_files.private_key_text(key) + "\n")
+    except FileExistsError:
+        raise click.ClickException(
+            f"{output} exists already; a key that devices trust is not overwritten. Give another --output."
+        ) from None
+    except OSError as problem:
+        raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from problem
+    public = key.public_key()
+    click.echo(f"Wrote the private key to {output}: keep it secret, and give it to the operator as a Secret.")
+    click.echo("Add to every agent's configuration:\n\n[keys]")
+    click.echo(f'trusted = {{ {key_files.key_id(public)} = "{key_files.public_key_text(public)}" }}')
+
+
+def main() -> int:
+    """Run the command line."""
+    hedgerow(prog_name="hedgerow")
+    return 0

@@ -1,0 +1,79 @@
+"""From a job and a device class to the request for a program, and the key under which the program is known.
+
+The key covers everything the bytes depend on: the request, and the versions of planner, kernel table and encoding. The
+learning rate, the number of epochs and the class's allowance are not in it: they do not change the program.
+"""
+
+import dataclasses
+import hashlib
+import json
+
+from hedgerow_plans.methods.catalogue import Method
+from hedgerow_plans.methods.lora import Lora
+from hedgerow_plans.methods.selection import Full, Last
+from hedgerow_plans.models import zoo
+from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
+from hedgerow_plans.program import DeviceCosts, ProgramRequest
+from hedgerow_plans.resources import training_job as jobs
+from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
+from hedgerow_plans.training.optimizers import Sgd
+
+PLANNER_VERSION = 1
+"""Counted up whenever planning the same request may give other bytes."""
+
+
+def program_request(spec: jobs.TrainingJobSpec, class_name: str, device_class: DeviceClassSpec) -> ProgramRequest:
+    """Return what is to be planned; raise GraphError if the settings make no sense together."""
+    sgd = spec.training.optimizer.sgd
+    return ProgramRequest(
+        model=spec.model.zoo,
+        method=_method(spec.method),
+        optimizer=Sgd(float(sgd.momentum), float(sgd.weight_decay)) if sgd else Sgd(),
+        batch_size=spec.training.batch_size,
+        device_class=class_name,
+        costs=device_costs(device_class),
+        budget_bytes=device_class.budget_bytes,
+        floor_bytes=device_class.floor_bytes,
+        classes=spec.model.classes or zoo.DEFAULT_CLASSES,
+        input_shape=spec.model.input_shape or zoo.DEFAULT_INPUT_SHAPE,
+        frozen_outside=device_class.memory.frozen_weights is FrozenWeights.MAPPED,
+    )
+
+
+def device_costs(device_class: DeviceClassSpec) -> DeviceCosts:
+    """Return what devices of a class pay for computing and paging."""
+    compute, storage = device_class.compute, device_class.storage
+    if storage is None:
+        return DeviceCosts(compute.flops_per_second, compute.picojoules_per_flop)
+    return DeviceCosts(
+        compute.flops_per_second,
+        compute.picojoules_per_flop,
+        storage.page_out_bytes_per_second,
+        storage.page_in_bytes_per_second,
+        storage.picojoules_per_byte_out or 0,
+        storage.picojoules_per_byte_in or 0,
+    )
+
+
+def _method(method: jobs.Method) -> Method:
+    if method.lora is not None:
+        return Lora(method.lora.rank, method.lora.alpha or method.lora.rank)
+    return Last() if method.last is not None else Full()
+
+
+def program_key(request: ProgramRequest) -> str:
+    """Return the key of a program: equal keys give equal bytes."""
+    parts = {
+        "request": dataclasses.asdict(request),
+        "method": request.method.name,  # settings of two methods may look alike
+        "planner": PLANNER_VERSION,
+        "kernelTable": KERNEL_TABLE,
+        "schema": PROGRAM_SCHEMA,
+    }
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def plan_name(request: ProgramRequest, key: str) -> str:
+    """Return the name of the ExecutionPlan of a program."""
+    return f"{request.model}-{request.method.name}-{request.device_class}-{key[:8]}"

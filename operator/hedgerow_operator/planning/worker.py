@@ -1,0 +1,121 @@
+"""What runs in the planning processes: build, encode and verify a program, or check one that was kept.
+
+Everything that goes in and comes out can be pickled. A program that does not verify never leaves here.
+"""
+
+import time
+from dataclasses import dataclass
+
+from hedgerow_plans import codec
+from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.plan import Infeasible, Program
+from hedgerow_plans.program import ProgramRequest, build_program
+from hedgerow_plans.resources.columns import plan_columns
+from hedgerow_plans.resources.execution_plan import PlanColumns, Rung
+from hedgerow_plans.verify import verify_program
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an ExecutionPlan shows of a program."""
+
+    digest: str
+    model: str
+    method: str
+    device_class: str
+    batch_size: int
+    kernel_table: int
+    rungs: tuple[Rung, ...]
+    floor_bytes: int
+    peak_bytes: int
+    gap_percent: str
+
+    @property
+    def columns(self) -> PlanColumns:
+        """What `kubectl get` shows of it."""
+        return plan_columns(self.floor_bytes, self.peak_bytes, len(self.rungs))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A program that verifies."""
+
+    encoded: bytes
+    summary: Summary
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Model, method and settings make no graph, or what was planned does not verify."""
+
+    message: str
+    is_our_fault: bool
+
+
+Outcome = Planned | Infeasible | Unusable
+
+
+def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
+    """Plan a program; strategies that search stop searching when the time is up."""
+    began = time.monotonic()
+    try:
+        program = build_program(request, lambda: time.monotonic() - began < timeout_seconds)
+    except GraphError as problem:
+        return Unusable(str(problem), is_our_fault=False)
+    if isinstance(program, Infeasible):
+        return program
+    encoded = codec.encode(program)
+    if violated := _violations(program, request.budget_bytes):
+        return Unusable(violated, is_our_fault=True)
+    return Planned(encoded, summarise(program, encoded), time.monotonic() - began)
+
+
+def check(encoded: bytes) -> Planned | Unusable:
+    """Decode and verify a program that was kept."""
+    try:
+        program = codec.decode(encoded)
+    except codec.MalformedProgram as problem:
+        return Unusable(str(problem), is_our_fault=True)
+    if violated := _violations(program, None):
+        return Unusable(violated, is_our_fault=True)
+    return Planned(encoded, summarise(program, encoded), 0.0)
+
+
+def _violations(program: Program, budget_bytes: int | None) -> str:
+    found = verify_program(program, budget_bytes)
+    return f"The program does not verify: {found[0]}" if found else ""
+
+
+def summarise(program: Program, encoded: bytes) -> Summary:
+    """Return what people are shown of a program."""
+    peaks = [rung.promise.peak_bytes for rung in program.rungs]
+    return Summary(
+        digest=codec.digest(encoded),
+        model=program.model,
+        method=program.method,
+        device_class=program.device_class,
+        batch_size=program.batch_size,
+        kernel_table=program.kernel_table,
+        rungs=tuple(
+            Rung(
+                micro_batch=rung.micro_batch,
+                strategy=rung.strategy,
+                peak_bytes=rung.promise.peak_bytes,
+                step_microjoules=rung.promise.step_picojoules // 10**6,
+                step_microseconds=rung.promise.step_nanoseconds // 10**3,
+                flops=rung.promise.step_flops,
+            )
+            for rung in program.rungs
+        ),
+        floor_bytes=min(peaks),
+        peak_bytes=max(peaks),
+        gap_percent=_gap_percent(program),
+    )
+
+
+def _gap_percent(program: Program) -> str:
+    """Return how far the largest layout is from the proven bound of its own steps."""
+    first = program.rungs[0]
+    bound = first.bounds.max_live_bytes
+    return f"{max(0.0, 100.0 * (first.promise.peak_bytes - bound) / bound):.2f}" if bound else "-"
