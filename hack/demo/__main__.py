@@ -13,7 +13,7 @@ from demo.cast import DEVICES
 from demo.closing import draw_memory, print_table
 from demo.live import show
 from demo.stage import ROOT, raise_curtain
-from demo.story import ROLLED_BACK, Story
+from demo.story import Story
 from demo.verdict import judge
 from provision.cache import cache_root
 from provision.problems import Problem
@@ -49,9 +49,8 @@ def play(console: Console, output: Path) -> int:
     with raise_curtain(output, data, DEVICES, say=console.print) as stage, show(console) as shown:
         story = Story(stage, data, shown)
         story.register()
-        before_training = story.predict(ROLLED_BACK)
         story.train()
-        rollback = story.roll_back(before_training)
+        rollback = story.roll_back()
         devices = story.endings()
     print_table(console, data.base.accuracy, devices)
     draw_memory(output / "memory.png", story.timelines)

@@ -10,6 +10,8 @@ DATASET = "camera"
 SQUEEZED_CLASS = "raspberry-pi-4"
 SQUEEZED_ALLOWANCE = "640Ki"
 SITE_LABELS = {"site": "orchard"}
+SELECTOR = {f"device.hedgerow.dev/{key}": value for key, value in SITE_LABELS.items()}
+"""What a device says of itself carries this prefix in the cluster, so that it cannot pose as something people said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def job_manifest(sha256: str, epochs: int) -> str:
             "seed": 7,
             "optimizer": {"sgd": {"learningRate": "0.02", "momentum": "0.9"}},
         },
-        "devices": {"selector": {"matchLabels": SITE_LABELS}},
+        "devices": {"selector": {"matchLabels": SELECTOR}},
         "checkpoint": {"everySteps": 20, "keep": 5},
     }
     return yaml.safe_dump(_manifest("TrainingJob", {"name": JOB, "namespace": FLEET}, spec), sort_keys=False)

@@ -4,7 +4,6 @@ import json
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -23,14 +22,17 @@ from demo.stage import PROGRAMS, Stage
 from demo.twins import read_twins
 from demo.verdict import DeviceEnding, RollbackEnding
 from demo.watching import DeviceView, look_at_devices, look_at_job, wait_until
+from sampledata import base_model
+from sampledata.images import Images
 from sampledata.prepare import SampleData
+from servers.problems import ServerProblem
 
 EPOCHS = 20
 SQUEEZE_AT_PERCENT = 25
 RESTORE_AT_PERCENT = 60
 ROLLED_BACK = "gate-02"
 PROBE_SAMPLES = 64
-TIMEOUT_SECONDS = 600.0
+TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(slots=True)
@@ -66,15 +68,16 @@ class Story:
         wait_until("the job has succeeded", self._job_succeeded, TIMEOUT_SECONDS)
         self.show.say(self.stage.kubectl("get", "trainingjobs,executionplans", "-n", FLEET).stdout)
 
-    def roll_back(self, before_training: tuple[int, ...]) -> RollbackEnding:
+    def roll_back(self) -> RollbackEnding:
         """Act 3: one device goes back to the base model, over the air."""
-        after_training = self.predict(ROLLED_BACK)
+        probe = self._probe(ROLLED_BACK)
+        before_training, after_training = base_model.predict(self.data.base, probe), self.predict(ROLLED_BACK, probe)
         self.show.say(f"[bold]5. kubectl hedgerow rollback device/{ROLLED_BACK} --to base[/bold]")
         said = self.stage.kubectl("hedgerow", "rollback", f"device/{ROLLED_BACK}", "--to", "base", "-n", FLEET)
         self.show.say(said.stdout.strip())
         wait_until("the rollback is over", self._rollback_is_over, 60)
         result = self._look()[ROLLED_BACK].rollback_result
-        return RollbackEnding(ROLLED_BACK, result, before_training, after_training, self.predict(ROLLED_BACK))
+        return RollbackEnding(ROLLED_BACK, result, before_training, after_training, self.predict(ROLLED_BACK, probe))
 
     def endings(self) -> list[DeviceEnding]:
         """Return how each device came out of it, from kubectl and from the devices' twins."""
@@ -84,7 +87,7 @@ class Story:
         for role in DEVICES:
             view, progress = views[role.name], twins[role.name].progress
             if progress is None or view.accuracy_before is None or view.accuracy_after is None:
-                raise RuntimeError(f"{role.name} ended without figures: {view}")
+                raise ServerProblem(f"{role.name} ended without figures: {view}")
             endings.append(
                 DeviceEnding(
                     name=role.name,
@@ -105,28 +108,20 @@ class Story:
             )
         return endings
 
-    def predict(self, device: str) -> tuple[int, ...]:
+    def predict(self, device: str, probe: Images) -> tuple[int, ...]:
         """Ask a device what it sees in a fixed set of samples."""
-        probe = self._write_probe(device)
+        file = self.stage.folder / "devices" / device / "probe.npz"
+        np.savez(file, x=probe.x, y=probe.y)
         config = self.stage.config_file(device)
-        command = [
-            str(PROGRAMS / "hedgerow-agent"),
-            "predict",
-            "--config",
-            str(config),
-            "--input",
-            str(probe),
-            "-o",
-            "json",
-        ]
-        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        command = [PROGRAMS / "hedgerow-agent", "predict", "--config", config, "--input", file, "-o", "json"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        if answer.returncode != 0:
+            raise ServerProblem(f"{device} could not predict: {answer.stderr.strip()}")
         return tuple(json.loads(answer.stdout)["predictions"])
 
-    def _write_probe(self, device: str) -> Path:
-        probe = self.stage.folder / "devices" / device / "probe.npz"
+    def _probe(self, device: str) -> Images:
         with np.load(self.data.datasets[device]) as images:
-            np.savez(probe, x=images["x"][:PROBE_SAMPLES], y=images["y"][:PROBE_SAMPLES])
-        return probe
+            return Images(images["x"][:PROBE_SAMPLES], images["y"][:PROBE_SAMPLES])
 
     def _look(self) -> dict[str, DeviceView]:
         views = look_at_devices(self.stage.kubectl)
@@ -154,7 +149,7 @@ class Story:
         self._look()
         state = look_at_job(self.stage.kubectl).get("state")
         if state in {"Failed", "Invalid"}:
-            raise RuntimeError(f"The job {JOB} ended as {state}: {look_at_job(self.stage.kubectl).get('conditions')}")
+            raise ServerProblem(f"The job {JOB} ended as {state}: {look_at_job(self.stage.kubectl).get('conditions')}")
         return state == "Succeeded"
 
     def _rollback_is_over(self) -> bool:

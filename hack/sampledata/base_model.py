@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from hedgerow_agent.core.data import Dataset
 from hedgerow_agent.core.executor import Executor
@@ -56,6 +56,15 @@ def train(images: Images, recipe: Recipe, file: Path, say: Callable[[str], None]
     parameters = {name: np.ascontiguousarray(values) for name, values in executor.delta().items()}
     executor.close()
     return _write(parameters, accuracy, file)
+
+
+def predict(base: BaseModel, images: Images) -> tuple[int, ...]:
+    """Return the classes that the base model sees in images."""
+    executor = Executor(_program(images, Recipe()), load_file(base.file), seed=0)
+    try:
+        return tuple(int(label) for label in executor.predict(images.x).argmax(axis=1))
+    finally:
+        executor.close()
 
 
 def load(file: Path) -> BaseModel | None:

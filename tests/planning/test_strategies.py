@@ -142,7 +142,8 @@ def test_a_budget_that_is_too_small_is_answered_with_numbers() -> None:
     assert result.floor_bytes <= needed
     assert result.reason == (
         f"Graph direct needs {needed} bytes at micro-batch 64, but the budget is {needed - 1}; the largest at the "
-        "fullest step is flat with 4096 bytes. Raise the budget, train fewer tensors, or choose a smaller model."
+        f"fullest step is {result.tensor} with 4096 bytes. Raise the budget, train fewer tensors, or choose a smaller "
+        "model."
     )
 
 
