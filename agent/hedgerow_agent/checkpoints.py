@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from hedgerow_agent.files import read_bounded, remove_durably, sha256_of, write_durably
 from hedgerow_plans.protocol.messages import CheckpointReport, Count, Digest, EnergySource, Identifier, Message
@@ -39,6 +39,8 @@ class ResumeHeader(Message):
     step: Count
     resident_bytes: Count
     accuracy_before: float | None = None
+    accuracy_now: float | None = None
+    measured_peaks: dict[Count, Count] = Field(default_factory=dict)  # by rung
     energy_picojoules: Count = 0
     energy_source: EnergySource = EnergySource.MODELLED
     switches_down: Count = 0

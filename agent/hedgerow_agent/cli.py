@@ -90,7 +90,7 @@ def _predict(config: AgentConfig, options: argparse.Namespace) -> int:
         document = {
             "running": prediction.running,
             "accuracy": prediction.accuracy,
-            "classes": prediction.classes,
+            "predictions": prediction.classes,
         }
         _print(json.dumps(document))
         return 0

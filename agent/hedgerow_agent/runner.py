@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO
 
 from pydantic import ValidationError
@@ -14,6 +15,9 @@ from pydantic import ValidationError
 from hedgerow_agent.machine.events import TrainerExited, TrainerSaid
 from hedgerow_agent.trainer.protocol import FROM_TRAINER, LINE_LIMIT_BYTES, Start, Stop, as_line
 from hedgerow_plans.protocol.messages import Message
+
+OOM_SCORE_ADJUSTMENT = 1000
+"""The most there is; raising it needs no privilege."""
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +33,7 @@ class TrainerProcess:
             stdout=subprocess.PIPE,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
+        _offer_first_when_memory_is_short(self._process.pid)
         threading.Thread(target=self._listen, name="trainer", daemon=True).start()
         self.tell(start)
 
@@ -82,3 +87,9 @@ class TrainerProcess:
                     _log.error("The trainer said something else than a message: %s", error.errors()[0]["msg"])
                     continue
                 self._deliver(TrainerSaid(said))
+
+
+def _offer_first_when_memory_is_short(pid: int) -> None:
+    """Have the kernel take the trainer before the agent; told from outside, because it may not live long enough."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(str(OOM_SCORE_ADJUSTMENT))

@@ -131,15 +131,14 @@ class Session:
 
     def _connect_once(self) -> bool:
         """Connect, stay until the connection ends, and return whether the broker accepted it."""
-        attempt = _Attempt(self._next_epoch())
-        client = self._make_client(attempt)
-        self._attempt = attempt
         newest = self._protocol is MQTTProtocolVersion.MQTTv5
         where = f"{self._broker.host}:{self._broker.port}"
         try:
+            attempt = self._attempt = _Attempt(self._next_epoch())
+            client = self._make_client(attempt)
             limits = _limits() if newest else None
             client.connect(self._broker.host, self._broker.port, self._broker.keepalive_seconds, properties=limits)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError) as error:  # the network, a certificate that cannot be read, a full disk
             self._deliver(Down(f"{where} cannot be reached: {error}"))
             return False
         client.loop_start()

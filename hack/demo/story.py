@@ -80,7 +80,7 @@ class Story:
         return RollbackEnding(ROLLED_BACK, result, before_training, after_training, self.predict(ROLLED_BACK, probe))
 
     def endings(self) -> list[DeviceEnding]:
-        """Return how each device came out of it, from kubectl and from the devices' twins."""
+        """Return how each device came out of training, from kubectl and from the devices' twins."""
         views = self._look()
         twins = read_twins(self.stage.broker, list(views))
         endings = []
@@ -103,7 +103,6 @@ class Story:
                     energy_microjoules=progress.energy.microjoules,
                     energy_source=progress.energy.source.value,
                     checkpoint=view.checkpoint,
-                    running=view.running,
                 )
             )
         return endings
@@ -117,7 +116,7 @@ class Story:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         if answer.returncode != 0:
             raise ServerProblem(f"{device} could not predict: {answer.stderr.strip()}")
-        return tuple(json.loads(answer.stdout)["predictions"])
+        return tuple(json.loads(answer.stdout)["classes"])
 
     def _probe(self, device: str) -> Images:
         with np.load(self.data.datasets[device]) as images:

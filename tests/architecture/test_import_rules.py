@@ -44,7 +44,7 @@ def test_the_rules_hold_on_an_unchanged_copy(tmp_path: Path) -> None:
             id="verify imports a planner",
         ),
         pytest.param(
-            "agent/hedgerow_agent/machine.py",
+            "agent/hedgerow_agent/machine/__init__.py",
             "import paho.mqtt.client",
             "One module on each side speaks MQTT",
             id="a second module speaks MQTT",

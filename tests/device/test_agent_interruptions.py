@@ -54,6 +54,8 @@ def assert_same_result(report: Reported, store: Path, undisturbed: tuple[Reporte
     assert expected.progress is not None
     assert report.progress.accuracy_after == expected.progress.accuracy_after
     assert report.progress.accuracy_before == expected.progress.accuracy_before
+    assert report.progress.accuracy_now == expected.progress.accuracy_now
+    assert report.progress.memory == expected.progress.memory
 
 
 def assert_everything_announced_loads(operator: OperatorEnd, store: Path) -> None:

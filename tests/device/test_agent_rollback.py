@@ -59,7 +59,7 @@ def test_predictions_follow_every_rollback(device: Device, operator: OperatorEnd
 
         assert outcome(ask(operator, job, "step-000078", "r4")) == (complete, "step-000078", Phase.HELD)
         assert predict(device) == finished
-        assert len({tuple(one["classes"]) for one in (finished, previous, base)}) == 3
+        assert len({tuple(one["predictions"]) for one in (finished, previous, base)}) == 3
 
         delta = next((device.store / "jobs").glob("*/*/step-000040.safetensors"))
         delta.write_bytes(delta.read_bytes()[:-1] + b"\0\0")

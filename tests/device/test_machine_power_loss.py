@@ -65,6 +65,18 @@ def test_power_lost_while_the_trainer_stops_for_a_rollback_finishes_the_rollback
     assert reported(device.state).running == reported(steady.state).running
 
 
+@pytest.mark.parametrize("to", ["last", "previous", "base"])
+def test_power_lost_right_after_the_swap_does_not_change_the_answer(to: str) -> None:
+    steady = StoryDevice().trained(10, 20, 30).happens(at_step(35)).asked_back(to)
+    device = StoryDevice().trained(10, 20, 30).happens(at_step(35))
+    device.trainer_stops_at_once = False
+    device.asked_back(to)
+    device.active = steady.active
+    device.loses_power()
+    assert reported(device.state).rollback == reported(steady.state).rollback
+    assert device.state.rollbacks == 1
+
+
 def test_power_lost_between_the_swap_and_the_state_believes_the_pointer() -> None:
     device = StoryDevice().trained(10)
     stored_before = device.stored

@@ -20,15 +20,19 @@ def ask(state: MachineState, request: RollbackRequest) -> MachineState:
     if impossible:
         return _report(state, request.request_id, RollbackResult.UNABLE, impossible)
     state = _report(state, request.request_id, RollbackResult.PENDING, f"Going back to {request.to}.")
-    plan = GoingBack(Purpose.REQUEST, candidates, hold=state.phase in ACTIVE)
-    return replace(state, going_back=plan).with_volatile(swapping=None)
+    return _begin(state, Purpose.REQUEST, candidates, hold=state.phase in ACTIVE)
 
 
 def recover(state: MachineState, reason: str, message: str) -> MachineState:
     """Give up on this generation: back to the newest good checkpoint, or the base model, and stay there."""
     newest_first = tuple(one.id for one in reversed(state.checkpoints))
     state = state.ended_in(Phase.FAILED, reason, shortened(message))
-    plan = GoingBack(Purpose.RECOVERY, (*newest_first, None), hold=True)
+    return _begin(state, Purpose.RECOVERY, (*newest_first, None), hold=True)
+
+
+def _begin(state: MachineState, purpose: Purpose, candidates: tuple[str | None, ...], *, hold: bool) -> MachineState:
+    step = state.progress.step if state.progress else 0
+    plan = GoingBack(purpose, candidates, hold, state.running_name, step)
     return replace(state, going_back=plan).with_volatile(swapping=None)
 
 
@@ -77,15 +81,15 @@ def conclude(state: MachineState, adapter: Adapter) -> Answer:
     """Note that the device runs the adapter now, and hold it there."""
     if state.going_back is None or state.job is None:
         return state, ()
-    plan, before = state.going_back, state.running_name
+    plan = state.going_back
     step = next((one.step for one in state.checkpoints if one.id == adapter.checkpoint), 0)
-    dropped = plan.hold and state.progress is not None and state.progress.step > step
+    dropped = plan.hold and plan.from_step > step
     after = replace(_rewound(state, step), running=adapter, going_back=None).with_volatile(swapping=None)
-    moved = after.running_name != before
+    moved = after.running_name != plan.from_running
     if plan.purpose is Purpose.RECOVERY:
         state = _recovered(after, moved)
     else:
-        state = _rolled_back(after, before, moved=moved or dropped, hold=plan.hold)
+        state = _rolled_back(after, plan.from_running, moved=moved or dropped, hold=plan.hold)
     return state, (DropProgress(after.job or adapter.job, step),)
 
 

@@ -59,6 +59,8 @@ class GoingBack:
     purpose: Purpose
     candidates: tuple[str | None, ...]
     hold: bool  # was working on its assignment, so that staying there is a change in itself
+    from_running: str  # what ran, and how far training was, when this began: a power cut in the middle
+    from_step: int  # must not change the answer
 
 
 class Trainer(StrEnum):
@@ -135,7 +137,7 @@ class MachineState:
             return BASE
         if self.running.job == self.job:
             return self.running.checkpoint
-        return f"{self.running.job.job_uid}.{self.running.job.generation}.{self.running.checkpoint}"
+        return f"{self.running.job.job_uid[:64]}.{self.running.job.generation}.{self.running.checkpoint}"
 
     def with_volatile(self, **changes: object) -> "MachineState":
         """Return the state with some of its volatile part changed."""

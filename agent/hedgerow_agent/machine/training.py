@@ -139,7 +139,10 @@ def prune(state: MachineState) -> Answer:
     if state.assignment is None or running is None or running.job != state.job or running.checkpoint is None:
         return state, ()
     precious = {running.checkpoint}
-    if state.rollback is not None and state.rollback.result in (RollbackResult.COMPLETE, RollbackResult.NO_STATE_CHANGE):
+    if state.rollback is not None and state.rollback.result in (
+        RollbackResult.COMPLETE,
+        RollbackResult.NO_STATE_CHANGE,
+    ):
         precious.add(state.rollback.running)
     newest = {one.id for one in state.checkpoints[-state.assignment.checkpoints_kept :]}
     kept = tuple(one for one in state.checkpoints if one.id in newest | precious)

@@ -15,6 +15,8 @@ class CarriedOver(TypedDict):
     """The figures that go on after a restart, as the resume file spells them."""
 
     accuracy_before: float | None
+    accuracy_now: float | None
+    measured_peaks: dict[int, int]
     energy_picojoules: int
     energy_source: EnergySource
     switches_down: int
@@ -30,7 +32,7 @@ class Tally:
         self._meter = meter
         self._energy_before = before.energy_picojoules if before and before.energy_source is meter.source else 0
         self.accuracy_before = before.accuracy_before if before else None
-        self.accuracy_now: float | None = None
+        self.accuracy_now = before.accuracy_now if before else None
         self.accuracy_after: float | None = None
         self.step = before.step if before else 0
         self.total_steps = 0
@@ -40,7 +42,8 @@ class Tally:
         self._rungs_used = before.rungs_used if before else ()
         self._loss: float | None = None
         self._rung = len(program.rungs) - 1
-        self._measured: dict[int, list[int]] = {}
+        self._measured_peaks = dict(before.measured_peaks) if before else {}
+        self._measured_counts: dict[int, int] = {}  # in this process alone: a new one measures again
 
     def start_on(self, rung: int) -> None:
         """Note the first rung of this run; a restart is not a switch."""
@@ -62,17 +65,20 @@ class Tally:
         runs = 1
         if measured_peak_bytes is not None:
             runs = _RUNS_OF_A_MEASURED_STEP
-            self._measured.setdefault(rung, []).append(measured_peak_bytes)
+            self._measured_counts[rung] = self.measured_count(rung) + 1
+            self._measured_peaks[rung] = max(measured_peak_bytes, self._measured_peaks.get(rung, 0))
         self._meter.executed(self._rungs[rung].promise.step_picojoules, runs)
 
     def measured_count(self, rung: int) -> int:
         """Return how many steps were measured on a rung."""
-        return len(self._measured.get(rung, ()))
+        return self._measured_counts.get(rung, 0)
 
     def carried_over(self) -> CarriedOver:
         """Return what the resume file keeps of this."""
         return CarriedOver(
             accuracy_before=self.accuracy_before,
+            accuracy_now=self.accuracy_now,
+            measured_peaks=self._measured_peaks,
             energy_picojoules=self._picojoules(),
             energy_source=self._meter.source,
             switches_down=self._switches_down,
@@ -85,7 +91,7 @@ class Tally:
         largest = self._rungs[0].promise.peak_bytes
         memory = Memory(
             planned_bytes=self._rungs[self._rung].promise.peak_bytes,
-            measured_bytes=max(self._measured.get(self._rung, ()), default=None),
+            measured_bytes=self._measured_peaks.get(self._rung),
             budget_bytes=largest if self.budget_bytes is None else self.budget_bytes,
         )
         return Progress(
