@@ -16,16 +16,16 @@ from hedgerow_plans.resources.common import GROUP, VERSION
 def register(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     """Have kopf start and stop the operator with itself, and tell it of every event."""
 
-    @kopf.on.login(registry=registry)
+    @kopf.on.login(id="log-in", registry=registry)
     def log_in(**arguments: Any) -> kopf.ConnectionInfo | None:
         """Use the service account in a cluster, the kubeconfig elsewhere: the order in which lightkube looks."""
         return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)
 
-    @kopf.on.startup(registry=registry)
+    @kopf.on.startup(id="start", registry=registry)
     async def start(**_: Any) -> None:
         await operator.start()
 
-    @kopf.on.cleanup(registry=registry)
+    @kopf.on.cleanup(id="stop", registry=registry)
     async def stop(**_: Any) -> None:
         await operator.stop()
 

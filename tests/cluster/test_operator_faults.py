@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psutil
 import pytest
 
 from hedgerow_plans.protocol.messages import Phase
@@ -175,6 +176,19 @@ def test_a_class_that_is_edited_or_created_later_saves_the_job(operator: Operato
     assert said["message"] == (f"There is no DeviceClass {missing!r}; create it, or change spec.class of its devices.")
     operator.apply(device_class(missing))
     operator.explained("odd", "Planned", "ProgramsReady")
+
+
+def test_a_planning_process_that_was_killed_is_replaced(operator: OperatorUnderTest) -> None:
+    assert operator.process is not None
+    workers = [
+        child for child in psutil.Process(operator.process.pid).children() if "spawn_main" in str(child.cmdline())
+    ]
+    assert workers, "it planned before, so there is a process for it"
+    for worker in workers:
+        worker.kill()
+    selector = {"matchLabels": {"kind": "odd"}}
+    operator.apply(training_job("after", method={"last": {}}, devices={"selector": selector}))
+    operator.explained("after", "Planned", "ProgramsReady")
 
 
 def test_a_negative_number_of_epochs_is_refused_by_the_api_server(operator: OperatorUnderTest) -> None:

@@ -95,6 +95,9 @@ def test_a_job_runs_from_apply_to_success(operator: OperatorUnderTest) -> None:
     for part in stored["spec"]["parts"]:
         assert operator.get("configmap", part)["metadata"]["ownerReferences"][0]["name"] == plan["executionPlan"]
 
+    listed = operator.kubectl("get", "executionplan", plan["executionPlan"], "-n", operator.namespace).stdout
+    assert stored["spec"]["gapPercent"] + "%" in listed
+
     device.report(phase=Phase.TRAINING, progress=progress(50), checkpoints=[checkpoint(50)])
     eventually(lambda: operator.status("trainingjob", "run").get("progressPercent") == 50, "progress is shown")
     shown = operator.kubectl("get", "trainingjob", "run", "-n", operator.namespace).stdout

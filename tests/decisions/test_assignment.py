@@ -201,3 +201,19 @@ def test_a_class_that_cannot_be_planned_does_not_keep_the_others() -> None:
     assert told(actions, "a").desired.assignment is not None
     assert told(actions, "b").desired.assignment is None
     assert condition_of(actions, "Planned").reason == "BudgetTooSmall"
+
+
+def test_an_unchanged_document_gets_a_new_number_if_the_device_has_seen_a_higher_one() -> None:
+    first = world([job()], [device("a")])
+    sent = after(first, decide(first, NOW))
+    number = sent.devices[0].memory.sequence
+    ahead = replace(sent.devices[0], reported=reported(Phase.TRAINING, observed_sequence=number + 7))
+    assert told(decide(replace(sent, devices=(ahead,)), NOW), "a").memory.sequence == number + 8
+
+
+def test_a_held_device_stays_held_even_if_its_job_is_suspended_and_another_wants_it() -> None:
+    jobs = [job("drift", suspend=True), job("next", created="2026-11-17T11:00:00Z")]
+    held = device("a", reported=reported(Phase.HELD), memory=DeviceMemory(sequence=5, job_uid="uid-drift"))
+    assignment = told(decide(world(jobs, [held]), NOW), "a").desired.assignment
+    assert assignment is not None
+    assert assignment.job_name == "drift"

@@ -118,12 +118,13 @@ class Programs:
         self, place: Place, job: Job, device_class: DeviceClassSpec | None, then: Callable[[], None]
     ) -> None:
         try:
-            self._states[place] = await self._find_or_plan(place, job, device_class)
+            state = self._states[place] = await self._find_or_plan(place, job, device_class)
+            _log.info("Job %s/%s on %s: %s", place.fleet, job.name, place.device_class, _words(state))
         except ClusterError as problem:
             self._fail(place, str(problem), then)
         except BrokenExecutor:
             self._pool = None
-            self._fail(place, "A planning process died; it may have run out of memory.", then)
+            self._fail(place, "A planning process died twice; it may have run out of memory.", then)
         except Exception as problem:  # noqa: BLE001 - one program must not take the others with it
             _log.exception("Planning for %s failed.", place)
             self._fail(place, f"Planning failed: {problem}", then)
@@ -205,6 +206,15 @@ class Programs:
         return outcome
 
     async def _in_pool(self, call: Callable[..., _T], *arguments: object) -> _T:
+        """Call in a process of the pool; one that died while idle is replaced without anybody noticing."""
+        try:
+            return await self._submit(call, *arguments)
+        except BrokenExecutor:
+            _log.warning("A planning process died; starting a new one.")
+            self._pool = None
+            return await self._submit(call, *arguments)
+
+    async def _submit(self, call: Callable[..., _T], *arguments: object) -> _T:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # a fork would copy the broker's thread in mid-air
             self._pool = ProcessPoolExecutor(self._workers, mp_context=context)
@@ -214,6 +224,10 @@ class Programs:
         reference, pieces = split(encoded)
         self._parts[place] = Parts(reference.digest, tuple(pieces))
         return Ready(name, reference)
+
+
+def _words(state: ProgramState) -> str:
+    return f"program {state.plan}." if isinstance(state, Ready) else getattr(state, "message", "")
 
 
 def explain(outcome: Infeasible | Unusable, class_name: str, device_class: DeviceClassSpec) -> Impossible:

@@ -33,7 +33,7 @@ class Summary:
     @property
     def columns(self) -> PlanColumns:
         """What `kubectl get` shows of it."""
-        return plan_columns(self.floor_bytes, self.peak_bytes, len(self.rungs))
+        return plan_columns(self.floor_bytes, self.peak_bytes, len(self.rungs), self.gap_percent)
 
 
 @dataclass(frozen=True, slots=True)
