@@ -29,7 +29,7 @@ def read_retained(broker: Broker, wanted: Collection[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
 
     def keep(_client: Client, _data: Any, message: MQTTMessage) -> None:
-        found.setdefault(message.topic, message.payload)
+        found.setdefault(message.topic, bytes(message.payload))
 
     client = Client(CallbackAPIVersion.VERSION2)
     client.on_message = keep
