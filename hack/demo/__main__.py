@@ -50,8 +50,8 @@ def play(console: Console, output: Path) -> int:
         story = Story(stage, data, shown)
         story.register()
         story.train()
-        rollback = story.roll_back()
         devices = story.endings()
+        rollback = story.roll_back()
     print_table(console, data.base.accuracy, devices)
     draw_memory(output / "memory.png", story.timelines)
     console.print(

@@ -42,7 +42,6 @@ def print_table(console: Console, clean_accuracy: float, devices: Sequence[Devic
     ):
         table.add_column(heading, no_wrap=True)
     table.add_column("CHECKPOINT", no_wrap=True)
-    table.add_column("RUNS", no_wrap=True)
     for device in devices:
         table.add_row(*_row(clean_accuracy, device))
     console.print(table)
@@ -61,7 +60,6 @@ def _row(clean_accuracy: float, device: DeviceEnding) -> list[str]:
         str(device.measured_bytes),
         f"{device.energy_microjoules / 1e6:.2f} J {device.energy_source}",
         device.checkpoint,
-        device.running,
     ]
 
 

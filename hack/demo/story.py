@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -66,6 +67,7 @@ class Story:
         self.show.say(f"[bold]4. {SQUEEZED_CLASS} gets its memory back.[/bold]")
         self._allow(None)
         wait_until("the job has succeeded", self._job_succeeded, TIMEOUT_SECONDS)
+        wait_until("every device shows how it ended", self._all_completed, 60)
         self.show.say(self.stage.kubectl("get", "trainingjobs,executionplans", "-n", FLEET).stdout)
 
     def roll_back(self) -> RollbackEnding:
@@ -80,7 +82,7 @@ class Story:
         return RollbackEnding(ROLLED_BACK, result, before_training, after_training, self.predict(ROLLED_BACK, probe))
 
     def endings(self) -> list[DeviceEnding]:
-        """Return how each device came out of it, from kubectl and from the devices' twins."""
+        """Return how each device came out of training, from kubectl and from the devices' twins."""
         views = self._look()
         twins = read_twins(self.stage.broker, list(views))
         endings = []
@@ -103,7 +105,6 @@ class Story:
                     energy_microjoules=progress.energy.microjoules,
                     energy_source=progress.energy.source.value,
                     checkpoint=view.checkpoint,
-                    running=view.running,
                 )
             )
         return endings
@@ -113,7 +114,16 @@ class Story:
         file = self.stage.folder / "devices" / device / "probe.npz"
         np.savez(file, x=probe.x, y=probe.y)
         config = self.stage.config_file(device)
-        command = [PROGRAMS / "hedgerow-agent", "predict", "--config", config, "--input", file, "-o", "json"]
+        command: list[str | Path] = [
+            PROGRAMS / "hedgerow-agent",
+            "predict",
+            "--config",
+            config,
+            "--input",
+            file,
+            "-o",
+            "json",
+        ]
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         if answer.returncode != 0:
             raise ServerProblem(f"{device} could not predict: {answer.stderr.strip()}")
@@ -151,6 +161,9 @@ class Story:
         if state in {"Failed", "Invalid"}:
             raise ServerProblem(f"The job {JOB} ended as {state}: {look_at_job(self.stage.kubectl).get('conditions')}")
         return state == "Succeeded"
+
+    def _all_completed(self) -> bool:
+        return all(view.accuracy_after is not None for view in self._look().values())
 
     def _rollback_is_over(self) -> bool:
         return self._look()[ROLLED_BACK].rollback_result not in {"", "Pending", "NotRequested"}

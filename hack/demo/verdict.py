@@ -21,7 +21,6 @@ class DeviceEnding:
     energy_microjoules: int
     energy_source: str
     checkpoint: str
-    running: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,20 @@
 """The MQTT broker: the only module that imports paho.
 
 What should be retained is handed over once and kept here; after every connection all of it is published again, because
-a broker may have lost its store. Each connection is a new client with a clean session, so that nothing old that the
-library had queued can overtake what is true now. Speaks 3.1.1, which every broker understands.
+a broker may have lost its store. What it still has under topics that are ours, from before we were started, is noted so
+that it can be cleared when it is no longer true. Each connection is a new client with a clean session, so that nothing
+old that the library had queued can overtake what is true now. Speaks 3.1.1, which every broker understands.
 """
 
 import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
+from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage, topic_matches_sub
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
@@ -32,12 +34,21 @@ Count = Callable[[str], None]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """What to subscribe to: what others say, and what only we may say."""
+
+    heard: tuple[str, ...]
+    owned: tuple[str, ...] = ()
+
+
 class Broker:
     """A connection that comes back by itself, and what should be retained at its other end."""
 
-    def __init__(self, settings: BrokerSettings, subscriptions: Iterable[str], receive: Receive, count: Count) -> None:
+    def __init__(self, settings: BrokerSettings, topics: Topics, receive: Receive, count: Count) -> None:
         self._settings = settings
-        self._subscriptions = tuple(subscriptions)
+        self._topics = topics
+        self._found: set[str] = set()  # retained under our topics before we published anything
         self._receive = receive
         self._count = count
         self._retained: dict[str, bytes] = {}
@@ -73,6 +84,7 @@ class Broker:
     def clear(self, topic: str) -> None:
         """Take a retained message away, now or as soon as there is a connection."""
         self._retained.pop(topic, None)
+        self._found.discard(topic)
         if not self._publish(topic, b""):
             self._to_clear.add(topic)
 
@@ -81,8 +93,8 @@ class Broker:
         return topic in self._retained
 
     def held(self, prefix: str) -> list[str]:
-        """Return the topics below a prefix under which messages are kept."""
-        return [topic for topic in self._retained if topic.startswith(prefix)]
+        """Return the topics below a prefix under which messages are kept, by us or from before."""
+        return [topic for topic in self._found.union(self._retained) if topic.startswith(prefix)]
 
     async def _stay_connected(self) -> None:
         delay_seconds = FIRST_DELAY_SECONDS
@@ -129,25 +141,33 @@ class Broker:
         if settings.certificate_authority is not None:
             client.tls_set(ca_certs=str(settings.certificate_authority))
 
+        self._listen(client, loop, ended)
+        return client
+
+    def _listen(self, client: Client, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[str]) -> None:
+        """Bring what the library's thread hears into the event loop."""
+
         def end(reason: str) -> None:
             if not ended.done():
                 ended.set_result(reason)
 
         def on_connect(_: Client, __: Any, ___: ConnectFlags, code: ReasonCode, ____: Properties | None) -> None:
             if code.is_failure:
-                loop.call_soon_threadsafe(end, f"it answered: {code}")
+                _quietly(loop, end, f"it answered: {code}")
             else:
-                loop.call_soon_threadsafe(self._connected, client)
+                _quietly(loop, self._connected, client)
 
         def on_disconnect(_: Client, __: Any, ___: DisconnectFlags, code: ReasonCode, ____: Properties | None) -> None:
             _quietly(loop, end, f"the connection ended: {code}")
 
         def on_message(_: Client, __: Any, message: MQTTMessage) -> None:
-            if len(message.payload) <= MAX_PAYLOAD_BYTES:
-                _quietly(loop, self._received, message.topic, message.payload)
+            if any(topic_matches_sub(owned, message.topic) for owned in self._topics.owned):
+                if message.retain and message.payload:  # an echo of what we publish is not retained
+                    _quietly(loop, self._found.add, message.topic)
+            elif len(message.payload) <= MAX_PAYLOAD_BYTES:
+                _quietly(loop, self._received, message.topic, bytes(message.payload))
 
         client.on_connect, client.on_disconnect, client.on_message = on_connect, on_disconnect, on_message
-        return client
 
     def _connected(self, client: Client) -> None:
         self._client = client
@@ -158,8 +178,7 @@ class Broker:
         self._to_clear.clear()
         for topic, payload in sorted(self._retained.items(), reverse=True):  # programs before who needs them
             self._publish(topic, payload)
-        if self._subscriptions:
-            client.subscribe([(topic, 1) for topic in self._subscriptions])
+        client.subscribe([(topic, 1) for topic in (*self._topics.heard, *self._topics.owned)])
 
     def _received(self, topic: str, payload: bytes) -> None:
         self._count("received")

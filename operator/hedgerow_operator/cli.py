@@ -47,13 +47,23 @@ def models() -> None:
 @click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
 @click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
+@click.option("--classes", default=zoo.DEFAULT_CLASSES, show_default=True, type=click.IntRange(2))
+@click.option("--shape", default="1,8,8", show_default=True, help="Shape of one sample, such as 1,28,28.")
 @click.option("--momentum", default=0.0, show_default=True, type=click.FloatRange(0, 1, max_open=True))
 def plan(  # noqa: PLR0917 - click passes one argument per option
-    model: str, method: str, class_file: Path, batch_size: int, budget: str | None, momentum: float
+    model: str,
+    method: str,
+    class_file: Path,
+    batch_size: int,
+    budget: str | None,
+    classes: int,
+    shape: str,
+    momentum: float,
 ) -> None:
     """Show the ladder of plans that devices of a class would get."""
     device_class = tables.read_device_class(class_file, budget)
-    click.echo(tables.ladder(model, tables.parse_method(method), device_class, batch_size, momentum))
+    wish = tables.Wish(model, tables.parse_method(method), batch_size, momentum, classes, tables.parse_shape(shape))
+    click.echo(tables.ladder(wish, device_class))
 
 
 @hedgerow.group()
@@ -62,7 +72,7 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--output", type=click.Path(path_type=Path), default=Path("signing.key"), show_default=True)
+@click.option("--output", "--out", type=click.Path(path_type=Path), default=Path("signing.key"), show_default=True)
 def generate(output: Path) -> None:
     """Write a new private key to a file, and print the line for the agents' configuration."""
     key = key_files.generate_private_key()

@@ -17,7 +17,7 @@ def gather(fleet: str, registry: Registry, programs: Programs) -> World:
         fleet=fleet,
         jobs=jobs,
         devices=devices,
-        classes=registry.classes,
+        classes=dict(registry.classes),
         models=MODELS,
         programs=_programs(fleet, jobs, {device.spec.device_class for device in devices}, programs),
     )

@@ -13,14 +13,14 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hedgerow_operator import births
-from hedgerow_operator.broker import Broker
+from hedgerow_operator.broker import Broker, Topics
 from hedgerow_operator.decide import decide
 from hedgerow_operator.gather import gather
 from hedgerow_operator.health import Health
 from hedgerow_operator.inbox import Heard, hear
 from hedgerow_operator.kube import ClusterError, connect
 from hedgerow_operator.metrics import FleetCollector, OperatorMetrics
-from hedgerow_operator.perform import Performer
+from hedgerow_operator.perform import Performer, programs_prefix
 from hedgerow_operator.planning.memo import Memo
 from hedgerow_operator.planning.programs import Programs
 from hedgerow_operator.registry import Registry
@@ -41,6 +41,19 @@ SETTLE_SECONDS = 1.0
 
 LONGEST_SURVEY_SECONDS = 20.0
 _log = logging.getLogger(__name__)
+
+
+def subscriptions(fleets: tuple[str, ...]) -> Topics:
+    """Return what to listen to in these fleets."""
+    heard = (Channel.STATE, Channel.REPORTED, Channel.TELEMETRY)
+    return Topics(
+        tuple(device_topic(fleet, "+", channel) for fleet in fleets for channel in heard),
+        tuple(
+            topic
+            for fleet in fleets
+            for topic in (device_topic(fleet, "+", Channel.DESIRED), f"{programs_prefix(fleet)}+/+")
+        ),
+    )
 
 
 class Operator:
@@ -68,8 +81,7 @@ class Operator:
         )
         self._writer = StatusWriter(self._kube)
         self._schedule = Schedule(self._reconcile)
-        fleets = settings.namespaces or ("+",)
-        topics = [device_topic(f, "+", c) for f in fleets for c in (Channel.STATE, Channel.REPORTED, Channel.TELEMETRY)]
+        topics = subscriptions(settings.namespaces or ("+",))
         self._broker = Broker(settings.broker, topics, self._received, self._metrics.message)
         self._performer = Performer(
             self._registry, self._kube, self._broker, self._programs, self._writer, self._key, self._schedule.mark
@@ -227,7 +239,8 @@ class Operator:
         """Look, decide, act."""
         began = time.monotonic()
         world = gather(fleet, self._registry, self._programs)
-        await self._performer.perform(fleet, decide(world, time.time()))
+        actions = await asyncio.to_thread(decide, world, time.time())  # a large fleet takes a while to think about
+        await self._performer.perform(fleet, actions)
         self._metrics.reconciled(time.monotonic() - began)
 
     def _check(self) -> None:

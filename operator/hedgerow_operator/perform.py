@@ -39,6 +39,16 @@ IN_FLIGHT = 16
 _log = logging.getLogger(__name__)
 
 
+def programs_prefix(fleet: str) -> str:
+    """Return what the topics of every program of a fleet begin with."""
+    return program_topic(fleet, "", 0).removesuffix("/0")
+
+
+def devices_prefix(fleet: str) -> str:
+    """Return what the topics of every device of a fleet begin with."""
+    return device_topic(fleet, "", Channel.DESIRED).removesuffix(f"/{Channel.DESIRED}")
+
+
 @dataclass(frozen=True, slots=True)
 class Performer:
     """Everything through which actions reach the world."""
@@ -69,26 +79,39 @@ class Performer:
                     self.again(fleet, after_seconds)
                 case SetJobStatus() | SetDeviceStatus():
                     self._set_status(fleet, action)
+        self.clear_leftovers(fleet)
         await self._dispatch_all(fleet, dispatches)
 
     def publish_programs(self, fleet: str) -> None:
-        """Hold the parts of every program that is in use, and clear those of programs that no job uses any more."""
-        alive = set()
-        for (namespace, _), job in self.registry.jobs.items():
-            place = place_of(fleet, job, "") if namespace == fleet else None
-            if place is not None:
-                alive.add((place.job_uid, place.generation))
-        self.programs.forget_jobs(fleet, alive)
-        wanted = {
+        """Hold the parts of every program that is in use."""
+        jobs = [job for (namespace, _), job in self.registry.jobs.items() if namespace == fleet]
+        places = [place for job in jobs if (place := place_of(fleet, job, ""))]
+        self.programs.forget_jobs(fleet, {(place.job_uid, place.generation) for place in places})
+        for topic, piece in self._parts(fleet).items():
+            self.broker.hold(topic, piece)
+
+    def clear_leftovers(self, fleet: str) -> None:
+        """Clear programs that no job uses and documents of devices that are gone, whenever they were published."""
+        if self.programs.is_settled(fleet):  # else a program that is being read back would look unused
+            wanted = self._parts(fleet)
+            for topic in self.broker.held(programs_prefix(fleet)):
+                if topic not in wanted:
+                    self.broker.clear(topic)
+        known = {
+            device_topic(fleet, name, Channel.DESIRED)
+            for (namespace, name), entry in self.registry.devices.items()
+            if namespace == fleet and entry.spec is not None
+        }
+        for topic in self.broker.held(devices_prefix(fleet)):
+            if topic not in known:
+                self.broker.clear(topic)
+
+    def _parts(self, fleet: str) -> dict[str, bytes]:
+        return {
             program_topic(fleet, parts.digest, number): piece
             for parts in self.programs.parts(fleet)
             for number, piece in enumerate(parts.pieces)
         }
-        for topic, piece in wanted.items():
-            self.broker.hold(topic, piece)
-        for topic in self.broker.held(program_topic(fleet, "", 0).removesuffix("/0")):
-            if topic not in wanted:
-                self.broker.clear(topic)
 
     async def _remember_job(self, fleet: str, action: RememberJob) -> None:
         await self.kube.patch("trainingjobs", fleet, action.job, write_memory(action.memory))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,7 +12,6 @@ from hedgerow_operator.kube import Body
 from hedgerow_operator.planning.requests import device_costs
 from hedgerow_operator.planning.worker import Planned, Unusable
 from hedgerow_operator.planning.worker import plan as plan_program
-from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.methods.lora import Lora
 from hedgerow_plans.methods.selection import Full, Last
@@ -106,22 +106,40 @@ def parse_method(text: str) -> Method:
     raise click.ClickException(f"{text!r} is not a method; write full, last, lora:RANK or lora:RANK:ALPHA.")
 
 
-def ladder(model: str, method: Method, device_class: DeviceClass, batch_size: int, momentum: float) -> str:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody would like to train."""
+
+    model: str
+    method: Method
+    batch_size: int
+    momentum: float
+    classes: int
+    input_shape: tuple[int, ...]
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Return the shape that numbers with commas between them name."""
+    words = text.split(",")
+    if not 1 <= len(words) <= 4 or not all(w.isascii() and w.isdigit() and 0 < int(w) <= 65_536 for w in words):
+        raise click.ClickException(f"{text!r} is not a shape; write one to four whole numbers, such as 1,28,28.")
+    return tuple(int(word) for word in words)
+
+
+def ladder(wish: Wish, device_class: DeviceClass) -> str:
     """Plan a program and return its ladder as a table, or end with the numbers that do not fit."""
     spec = device_class.spec
-    try:
-        optimizer = Sgd(momentum)
-    except GraphError as problem:
-        raise click.ClickException(str(problem)) from problem
     request = ProgramRequest(
-        model=model,
-        method=method,
-        optimizer=optimizer,
-        batch_size=batch_size,
+        model=wish.model,
+        method=wish.method,
+        optimizer=Sgd(wish.momentum),
+        batch_size=wish.batch_size,
         device_class=device_class.metadata.name,
         costs=device_costs(spec),
         budget_bytes=spec.budget_bytes,
         floor_bytes=spec.floor_bytes,
+        classes=wish.classes,
+        input_shape=wish.input_shape,
         frozen_outside=spec.memory.frozen_weights is FrozenWeights.MAPPED,
     )
     outcome = plan_program(request, PLAN_TIMEOUT_SECONDS)

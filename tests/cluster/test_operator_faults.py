@@ -6,6 +6,7 @@ import pytest
 
 from hedgerow_plans.protocol.messages import Phase
 from hedgerow_plans.protocol.topics import Channel
+from servers.problems import ServerProblem
 from support.eventually import eventually
 from support.fake_device import FakeDevice
 from support.operator_fixtures import OperatorUnderTest, StartOperator, device_class, training_job
@@ -66,10 +67,19 @@ def test_a_killed_operator_says_the_same_again_and_then_counts_on(
 def test_a_job_deleted_while_the_operator_is_away_is_stopped_when_it_is_back(
     operator: OperatorUnderTest, device: FakeDevice
 ) -> None:
+    forgotten = operator.device("forgotten", class_name(operator), labels={"site": "nowhere"})
+    eventually(lambda: forgotten.desired, "it is told that there is nothing to do")
+    assert device.assignment is not None
+    reference = device.assignment.program
+    assert device.program(reference)
     operator.kill()
     operator.kubectl("delete", "trainingjob", "night", "-n", operator.namespace, "--timeout=10s")
+    operator.kubectl("delete", "device", "forgotten", "-n", operator.namespace, "--timeout=10s")
+    forgotten.birth(class_name(operator), state="offline")
     operator.start()
     eventually(lambda: device.desired and device.desired.assignment is None, "the device is told to stop")
+    eventually(lambda: device.program(reference) is None, "the program that nobody uses is cleared")
+    eventually(lambda: forgotten.desired_bytes == b"", "the document of a device that is gone is cleared")
     assert not device.refusals
     operator.apply(training_job("night"))
     eventually(lambda: device.assignment, "a new job of that name is a new job")
@@ -91,9 +101,8 @@ def test_a_broker_without_its_store_gets_everything_again(operator: OperatorUnde
 def test_health_fails_while_mqtt_is_dead_and_recovers(operator: OperatorUnderTest) -> None:
     assert operator.answer("/healthz") == (200, "ok\n")
     operator.broker.kill()
-    status, text = eventually(
-        lambda: (answer := operator.answer("/healthz"))[0] == 503 and answer, "the operator is not healthy"
-    )
+    eventually(lambda: operator.answer("/healthz")[0] == 503, "the operator is not healthy")
+    text = operator.answer("/healthz")[1]
     assert f"The broker at {operator.broker.host}:{operator.broker.port} is not connected." in text
     assert operator.answer("/readyz")[0] == 503
     operator.broker.start()
@@ -150,15 +159,26 @@ def test_a_manifest_that_cannot_run_is_explained_with_the_numbers(operator: Oper
         operator.kubectl("label", "device", "flaky", "size=small", "-n", operator.namespace)
         spec = spec | {"devices": {"selector": {"matchLabels": {"size": "small"}}}}
     operator.apply(training_job(name, **spec))
-    planned = eventually(
-        lambda: (c := operator.condition(name, "Planned")).get("reason") == reason and c, f"{name} is explained"
-    )
+    planned = operator.explained(name, "Planned", reason)
     assert text in planned["message"]
     assert planned["observedGeneration"] == 1
 
 
+def test_a_class_that_is_edited_or_created_later_saves_the_job(operator: OperatorUnderTest) -> None:
+    small, missing = f"small-{operator.namespace}", f"missing-{operator.namespace}"
+    operator.patch("deviceclass.hedgerow.dev", small, {"spec": {"memory": {"budget": "256Ki"}}})
+    operator.explained("huge-batch", "Planned", "ProgramsReady")
+    operator.patch("device", "many-0", {"spec": {"class": missing}})
+    operator.kubectl("label", "device", "many-0", "kind=odd", "-n", operator.namespace)
+    operator.apply(training_job("odd", devices={"selector": {"matchLabels": {"kind": "odd"}}}))
+    said = operator.explained("odd", "Planned", "UnknownDeviceClass")
+    assert said["message"] == (f"There is no DeviceClass {missing!r}; create it, or change spec.class of its devices.")
+    operator.apply(device_class(missing))
+    operator.explained("odd", "Planned", "ProgramsReady")
+
+
 def test_a_negative_number_of_epochs_is_refused_by_the_api_server(operator: OperatorUnderTest) -> None:
-    with pytest.raises(Exception, match="spec.training.epochs.*greater than or equal to 1"):
+    with pytest.raises(ServerProblem, match=r"spec\.training\.epochs.*greater than or equal to 1"):
         operator.apply(
             training_job(
                 "negative",
@@ -170,6 +190,7 @@ def test_a_negative_number_of_epochs_is_refused_by_the_api_server(operator: Oper
 def test_it_stops_cleanly_when_asked_to(operator: OperatorUnderTest) -> None:
     assert operator.process is not None
     operator.stop()
+    assert operator.process._keeper.returncode == 0
     log = operator.process.log_text()
     assert "Traceback" not in log, log[-3000:]
     assert not operator.is_running

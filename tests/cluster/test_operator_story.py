@@ -1,5 +1,6 @@
 """A job from `kubectl apply` to a rolled-back device, with the real operator, API server and broker."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -50,6 +51,10 @@ def assigned(operator: OperatorUnderTest, device: FakeDevice, job: str) -> None:
     eventually(lambda: device.assignment and device.assignment.job_name == job, f"{device.name} works for {job}")
 
 
+def asked_to_roll_back(device: FakeDevice) -> None:
+    eventually(lambda: device.desired is not None and device.desired.rollback is not None, "the request arrives")
+
+
 def rollback_result(operator: OperatorUnderTest, device: str) -> str:
     return str(operator.status("device", device).get("rollback", {}).get("result"))
 
@@ -60,7 +65,7 @@ def test_a_device_that_introduces_itself_waits_for_approval(operator: OperatorUn
     assert made["spec"] == {"approved": False, "class": class_name(operator)}
     assert made["metadata"]["labels"] == {"device.hedgerow.dev/site": "west"}
     operator.apply(training_job("for-shy", site="west"))
-    eventually(lambda: operator.condition("for-shy", "Planned").get("reason") == "NoDeviceApproved", "it says so")
+    operator.explained("for-shy", "Planned", "NoDeviceApproved")
     eventually(lambda: operator.status("device", "shy").get("state") == "Unapproved", "the device says so")
     assert device.desired is None
 
@@ -79,12 +84,11 @@ def test_a_job_runs_from_apply_to_success(operator: OperatorUnderTest) -> None:
 
     # The program is on the broker, whole, and verifies.
     reference = device.assignment.program
-    encoded = eventually(lambda: device.program(reference), "every part of the program has arrived")
-    program = codec.decode(encoded)
+    program = codec.decode(eventually(lambda: device.program(reference) or b"", "every part of the program arrives"))
     assert not verify_program(program, 256 * 1024)
     assert len(program.rungs) >= 3
     # It is in the cluster as well, owned by the job.
-    (plan,) = eventually(lambda: operator.status("trainingjob", "run").get("plans"), "the job names its plans")
+    (plan,) = eventually(lambda: list(operator.status("trainingjob", "run").get("plans", [])), "its plans are named")
     stored = operator.get("executionplan", plan["executionPlan"])
     assert stored["spec"]["digest"] == plan["digest"] == reference.digest
     assert "run" in {owner["name"] for owner in stored["metadata"]["ownerReferences"]}
@@ -96,10 +100,8 @@ def test_a_job_runs_from_apply_to_success(operator: OperatorUnderTest) -> None:
     shown = operator.kubectl("get", "trainingjob", "run", "-n", operator.namespace).stdout
     assert "Training" in shown
     assert "0.71→0.90" in shown
-    row = eventually(
-        lambda: "Training" in (text := operator.kubectl("get", "devices", "-n", operator.namespace).stdout) and text,
-        "the device's row shows it",
-    )
+    eventually(lambda: operator.status("device", "pump-01").get("state") == "Training", "the device shows it")
+    row = operator.kubectl("get", "device", "pump-01", "-n", operator.namespace).stdout
     assert "2/4" in row
     assert "step-000050" in row
 
@@ -124,7 +126,7 @@ def test_a_device_is_rolled_back_by_plugin_and_released(operator: OperatorUnderT
     assert done.returncode == 0, done.stderr
     assert "device/pump-07: asked to go back to base (request " in done.stdout
     request = operator.get("device", "pump-07")["spec"]["rollback"]
-    eventually(lambda: device.desired and device.desired.rollback, "the request reaches the device")
+    asked_to_roll_back(device)
     assert device.desired is not None
     assert device.desired.rollback is not None
     assert device.desired.rollback.to == "base"
@@ -147,6 +149,26 @@ def test_a_device_is_rolled_back_by_plugin_and_released(operator: OperatorUnderT
     assert device.assignment.generation == 1, "a rollback is not a new training"
 
 
+def test_the_plugin_waits_for_the_devices_answer(operator: OperatorUnderTest) -> None:
+    device = operator.approved_device("slow", class_name(operator), labels={"site": "slow"})
+    eventually(lambda: device.desired, "it was told something")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(operator.plugin, "rollback", "device/slow", "--to", "step-000050", "--wait")
+        asked_to_roll_back(device)
+        assert device.desired is not None
+        assert device.desired.rollback is not None
+        answer = {
+            "request_id": device.desired.rollback.request_id,
+            "result": RollbackResult.UNABLE,
+            "running": "base",
+            "message": "There is no checkpoint step-000050.",
+        }
+        device.report(phase=Phase.IDLE, rollback=answer)
+        done = waiting.result(60)
+    assert done.returncode == 1, "a rollback that could not be done is a failure"
+    assert done.stdout.endswith("device/slow: Unable, runs base. There is no checkpoint step-000050.\n")
+
+
 def test_a_whole_job_is_rolled_back_by_patching_a_field(operator: OperatorUnderTest) -> None:
     devices = [operator.approved_device(f"all-{n}", class_name(operator), labels={"site": "all"}) for n in (1, 2)]
     operator.apply(training_job("all", site="all"))
@@ -154,13 +176,11 @@ def test_a_whole_job_is_rolled_back_by_patching_a_field(operator: OperatorUnderT
         assigned(operator, device, "all")
     operator.patch("trainingjob", "all", {"spec": {"rollback": {"request": {"to": "last", "requestId": "r-1"}}}})
     for device in devices:
-        eventually(lambda d=device: d.desired and d.desired.rollback, "the request reaches every device")
+        asked_to_roll_back(device)
         answer = {"request_id": "r-1", "result": RollbackResult.NO_STATE_CHANGE, "running": "base"}
         device.report(phase=Phase.HELD, rollback=answer)
-    condition = eventually(
-        lambda: (c := operator.condition("all", "RolledBack")).get("status") == "True" and c, "the job is rolled back"
-    )
-    assert condition["message"] == "All 2 devices obeyed request r-1 (to last)."
+    condition = operator.explained("all", "RolledBack", "Complete")
+    assert condition["message"] == "2 of 2 devices obeyed request r-1 (to last)."
     assert operator.status("trainingjob", "all")["state"] == "RolledBack"
 
 
@@ -180,15 +200,32 @@ def test_deleting_a_job_stops_its_devices_and_takes_its_program_away(operator: O
     eventually(lambda: device.desired_bytes == b"", "the document of a deleted device is cleared")
 
 
+def test_jobs_that_need_the_same_program_share_it_and_the_last_takes_it_along(operator: OperatorUnderTest) -> None:
+    devices = [
+        operator.approved_device(f"twin-{n}", class_name(operator), labels={"site": f"twin-{n}"}) for n in (1, 2)
+    ]
+    for number, device in enumerate(devices, start=1):
+        operator.apply(training_job(f"twin-{number}", site=f"twin-{number}", method={"full": {}}))
+        assigned(operator, device, f"twin-{number}")
+    (plan,) = eventually(lambda: list(operator.status("trainingjob", "twin-2").get("plans", [])), "its plan is named")
+    name = plan["executionPlan"]
+    owners = operator.get("executionplan", name)["metadata"]["ownerReferences"]
+    assert {owner["name"] for owner in owners} == {"twin-1", "twin-2"}
+    operator.kubectl("delete", "trainingjob", "twin-1", "-n", operator.namespace)
+    eventually(lambda: devices[0].desired and devices[0].desired.assignment is None, "the first has stopped")
+    assert operator.get("executionplan", name), "the other job still needs it"
+    operator.kubectl("delete", "trainingjob", "twin-2", "-n", operator.namespace)
+    eventually(lambda: not operator.get("executionplan", name), "nobody needs it any more")
+    eventually(lambda: not operator.get("configmap", f"{name}-0"), "its bytes go with it")
+
+
 def test_one_device_works_for_one_job_at_a_time(operator: OperatorUnderTest) -> None:
     device = operator.approved_device("busy", class_name(operator), labels={"site": "busy"})
     operator.apply(training_job("first", site="busy"))
     assigned(operator, device, "first")
     operator.apply(training_job("second", site="busy"))
-    waiting = eventually(
-        lambda: (c := operator.condition("second", "Progressing")).get("reason") == "DevicesBusy" and c, "it waits"
-    )
-    assert "busy for first" in waiting["message"]
+    waiting = operator.explained("second", "Progressing", "DevicesBusy")
+    assert "busy (first)" in waiting["message"]
     operator.patch("trainingjob", "first", {"spec": {"suspend": True}})
     assigned(operator, device, "second")
 

@@ -20,7 +20,6 @@ GOOD = DeviceEnding(
     energy_microjoules=5,
     energy_source="modelled",
     checkpoint="step-000180",
-    running="step-000180",
 )
 BACK = RollbackEnding("gate-01", "Complete", (1, 2, 3), (1, 9, 3), (1, 2, 3))
 

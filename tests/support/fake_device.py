@@ -1,4 +1,4 @@
-"""A device that speaks real MQTT and obeys nothing it cannot verify, but trains nothing: it says what a test tells it to."""
+"""A device that speaks real MQTT and verifies what it obeys, but trains nothing: it says what a test tells it to."""
 
 import threading
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ class FakeDevice:
     def __init__(self, fleet: str, name: str, port: int, trusted: Mapping[str, Ed25519PublicKey]) -> None:
         self.fleet, self.name = fleet, name
         self.desired: Desired | None = None
+        self.payload = ""  # of the newest envelope that was accepted
         self.desired_bytes: bytes | None = None  # b"" once the topic was cleared
         self.sequences: list[int] = []
         self.refusals: list[Refused] = []
@@ -33,7 +34,7 @@ class FakeDevice:
         self._client = Client(
             CallbackAPIVersion.VERSION2, client_id=f"{fleet}-{name}", protocol=MQTTProtocolVersion.MQTTv311
         )
-        self._client.reconnect_delay_set(0.1, 0.5)
+        self._client.reconnect_delay_set(1, 1)
         self._client.on_connect = self._on_connect
         self._client.on_message = self._on_message
 
@@ -54,6 +55,7 @@ class FakeDevice:
     def birth(self, device_class: str, epoch: int = 1, **changes: Any) -> None:
         """Say what it is."""
         values: dict[str, Any] = {
+            "state": "online",
             "device_class": device_class,
             "labels": {"site": "north"},
             "agent_version": "0.1.0",
@@ -61,7 +63,7 @@ class FakeDevice:
             "kernel_table": KERNEL_TABLE,
             "backend": "numpy",
         }
-        self._say(Channel.STATE, State(state="online", epoch=epoch, **(values | changes)))
+        self._say(Channel.STATE, State(epoch=epoch, **(values | changes)))
 
     def report(self, **values: Any) -> None:
         """Publish its twin; sequence, job and generation are those of what it was told."""
@@ -114,12 +116,13 @@ class FakeDevice:
         self._connected.set()
 
     def _on_message(self, _: Client, __: Any, message: MQTTMessage) -> None:
-        self.retained[message.topic] = message.payload
+        payload = bytes(message.payload)
+        self.retained[message.topic] = payload
         if message.topic != self._topic(Channel.DESIRED):
             return
-        self.desired_bytes = message.payload
-        if message.payload:
-            self._open(message.payload)
+        self.desired_bytes = payload
+        if payload:
+            self._open(payload)
 
     def _open(self, payload: bytes) -> None:
         opened = open_envelope(payload, self._trusted, self.fleet, self.name, last=self._accepted, now_seconds=None)
@@ -128,4 +131,5 @@ class FakeDevice:
             return
         self._accepted = opened.accepted
         self.sequences.append(opened.header.sequence)
+        self.payload = opened.payload
         self.desired = Desired.model_validate_json(opened.payload)

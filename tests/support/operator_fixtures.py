@@ -119,6 +119,15 @@ class OperatorUnderTest:
         conditions = self.status("trainingjob", job).get("conditions", [])
         return next((dict(condition) for condition in conditions if condition["type"] == kind), {})
 
+    def explained(self, job: str, kind: str, reason: str) -> dict[str, Any]:
+        """Wait until a condition has a reason, and return it."""
+
+        def look() -> dict[str, Any]:
+            found = self.condition(job, kind)
+            return found if found.get("reason") == reason else {}
+
+        return eventually(look, f"{kind} of job {job} is {reason}")
+
     def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
         self.kubectl("patch", kind, name, "-n", self.namespace, "--type=merge", "-p", json.dumps(change))
 

@@ -61,7 +61,7 @@ def _judge_programs(programs: dict[str, ProgramState | None], members: Sequence[
 
 def _no_match(entry: OpenJob, world: World) -> str:
     return (
-        f"No device of the {plural(len(world.devices), 'device')} in {world.fleet} has the labels that "
+        f"None of {plural(len(world.devices), 'device')} in {world.fleet} has the labels that "
         f"spec.devices.selector asks for ({describe(entry.spec.devices.selector)}); "
         "label devices, or change the selector."
     )
@@ -70,7 +70,7 @@ def _no_match(entry: OpenJob, world: World) -> str:
 def _none_approved(members: Sequence[Member]) -> str:
     names = [member.device.name for member in members]
     return (
-        f"{plural(len(names), 'device')} match, and none is approved: {listed(names)}; "
+        f"None of {plural(len(names), 'matching device')} is approved: {listed(names)}; "
         f"approve one with `kubectl hedgerow approve device/{min(names)}`."
     )
 
@@ -79,6 +79,7 @@ def _unsupported(members: Sequence[Member]) -> str:
     reasons = {m.device.name: unsupported(m.device) for m in members if m.stand is Stand.UNSUPPORTED}
     first = min(reasons)
     return (
-        f"{plural(len(reasons), 'device')} cannot run our programs: {listed(reasons)}; {first}: {reasons[first]}; "
+        f"No work for {plural(len(reasons), 'device')} with another agent: {listed(reasons)}; "
+        f"{first}: {reasons[first]}; "
         "install an agent of the operator's version."
     )

@@ -89,15 +89,15 @@ def judge_progressing(entry: OpenJob, members: Sequence[Member], *, finished: bo
 def _explain_standstill(members: Sequence[Member]) -> Verdict:
     paused = [m for m in members if m.stand is Stand.PAUSED and m.is_online]
     if paused:
-        text = f"{plural(len(paused), 'device')} paused because nothing fits the memory that is allowed right now: "
+        text = f"Nothing fits the memory that is allowed right now on {plural(len(paused), 'paused device')}: "
         text += f"{listed(m.device.name for m in paused)}; raise spec.memory.allowance of the class."
         return ConditionStatus.FALSE, ProgressingReason.DEVICES_PAUSED, text
-    busy = {m.device.name: m.busy_with or "?" for m in members if m.stand is Stand.BUSY}
+    busy = [f"{m.device.name} ({m.busy_with})" for m in members if m.stand is Stand.BUSY]
     if busy:
-        text = f"{plural(len(busy), 'device')} work for another job: {listed(busy)} for {listed(set(busy.values()))}; "
-        return ConditionStatus.FALSE, ProgressingReason.DEVICES_BUSY, text + "this job waits for them."
+        text = f"Waiting for {plural(len(busy), 'device')} at work for another job: {listed(busy)}."
+        return ConditionStatus.FALSE, ProgressingReason.DEVICES_BUSY, text
     offline = [m.device.name for m in members if not m.is_online and m.stand in (*AT_WORK, Stand.PENDING)]
     if offline:
-        text = f"What is left to do is on {plural(len(offline), 'device')} that are not connected: {listed(offline)}."
+        text = f"What is left to do is on {plural(len(offline), 'device')} without a connection: {listed(offline)}."
         return ConditionStatus.FALSE, ProgressingReason.DEVICES_OFFLINE, text
     return ConditionStatus.FALSE, ProgressingReason.NOTHING_ASSIGNED, "No device has been given work yet; see Planned."

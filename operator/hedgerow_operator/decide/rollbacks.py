@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from hedgerow_operator.decide.claims import OpenJob
-from hedgerow_operator.decide.standing import Member
+from hedgerow_operator.decide.standing import Member, Stand
 from hedgerow_operator.decide.wording import listed, plural
 from hedgerow_operator.world import Device, DeviceMemory
 from hedgerow_plans.protocol.messages import RollbackRequest, RollbackResult
@@ -18,6 +18,9 @@ from hedgerow_plans.resources.conditions import ConditionStatus
 from hedgerow_plans.resources.reasons import RolledBackReason
 
 DONE = frozenset({RollbackResult.COMPLETE, RollbackResult.NO_STATE_CHANGE})
+_UNTOLD = frozenset({Stand.UNAPPROVED, Stand.UNSUPPORTED, Stand.UNPLANNABLE, Stand.BUSY, Stand.UNPLANNED})
+"""Devices that have no assignment of the job, and so never hear of its requests."""
+
 Verdict = tuple[ConditionStatus, RolledBackReason, str]
 
 
@@ -68,7 +71,7 @@ def judge_rollback(entry: OpenJob, members: Sequence[Member]) -> Verdict:
     request = job_request(entry)
     if request is None:
         return _judge_single_devices(members)
-    involved = [member for member in members if member.device.spec.approved]
+    involved = [member for member in members if member.stand not in _UNTOLD]
     results = {member.device.name: result_of(member.device, request.request_id) for member in involved}
     unable = [name for name, result in results.items() if result is RollbackResult.UNABLE]
     done = [name for name, result in results.items() if result in DONE]
@@ -77,7 +80,7 @@ def judge_rollback(entry: OpenJob, members: Sequence[Member]) -> Verdict:
         text = f"{plural(len(unable), 'device')} could not obey {asked}: {listed(unable)}."
         return ConditionStatus.FALSE, RolledBackReason.UNABLE, text
     if involved and len(done) == len(involved):
-        text = f"All {plural(len(done), 'device')} obeyed {asked}."
+        text = f"{len(done)} of {plural(len(involved), 'device')} obeyed {asked}."
         return ConditionStatus.TRUE, RolledBackReason.COMPLETE, text
     waiting = [name for name in results if name not in done]
     text = f"{len(done)} of {plural(len(involved), 'device')} obeyed {asked}; waiting for {listed(waiting)}."
@@ -85,7 +88,7 @@ def judge_rollback(entry: OpenJob, members: Sequence[Member]) -> Verdict:
 
 
 def _judge_single_devices(members: Sequence[Member]) -> Verdict:
-    held = [m.device.name for m in members if m.stand == "held"]
+    held = [m.device.name for m in members if m.stand is Stand.HELD]
     text = "No rollback of the whole job was requested"
     text += f"; {plural(len(held), 'device')} rolled back alone: {listed(held)}." if held else "."
     return ConditionStatus.FALSE, RolledBackReason.NOT_REQUESTED, text

@@ -60,7 +60,7 @@ def _still_open(
         return _open(SucceededReason.NOTHING_CAN_RUN, "No device can run this job as it is; see Planned.")
     if members and not judged and any(m.stand is Stand.HELD for m in members):
         text = (
-            f"All {plural(count(members).held, 'device')} were rolled back and are held; release them to train again."
+            f"{plural(count(members).held, 'device')} held after a rollback, and no other; release one to train again."
         )
         return _open(SucceededReason.ALL_DEVICES_HELD, text)
     if not judged:

@@ -79,6 +79,10 @@ class Programs:
         """Return the pieces of every program of a fleet."""
         return (parts for place, parts in self._parts.items() if place.fleet == fleet)
 
+    def is_settled(self, fleet: str) -> bool:
+        """Whether every program of a fleet that was asked for has been answered."""
+        return not any(isinstance(state, Underway) for place, state in self._states.items() if place.fleet == fleet)
+
     def ask(self, place: Place, job: Job, device_class: DeviceClassSpec | None, then: Callable[[], None]) -> None:
         """See to it that there is a program, or a reason; `then` is called when there is."""
         if place in self._states:
@@ -158,7 +162,7 @@ class Programs:
             await storage.keep(self._kube, place.fleet, storage.Kept(name, key, outcome), owner)
             await self._own(place, name, owner)
             return self._ready(place, name, outcome.encoded)
-        return _explain(outcome, place.device_class, device_class)
+        return explain(outcome, place.device_class, device_class)
 
     async def _load(self, place: Place, name: str, owner: Body) -> Ready | None:
         kept = await storage.load(self._kube, place.fleet, name)
@@ -212,7 +216,8 @@ class Programs:
         return Ready(name, reference)
 
 
-def _explain(outcome: Infeasible | Unusable, class_name: str, device_class: DeviceClassSpec) -> Impossible:
+def explain(outcome: Infeasible | Unusable, class_name: str, device_class: DeviceClassSpec) -> Impossible:
+    """Return why there is no program, with the numbers and the remedy."""
     if isinstance(outcome, Unusable):
         reason = PlannedReason.PLANNING_FAILED if outcome.is_our_fault else PlannedReason.UNSUPPORTED_METHOD
         return Impossible(reason, f"Device class {class_name}: {outcome.message}")
