@@ -176,3 +176,12 @@ def test_what_was_gone_back_to_is_not_pruned_when_training_passes_it() -> None:
 def test_rollbacks_that_changed_something_are_counted() -> None:
     device = training().asked_back("previous").asked_back("step-000020", "r2").asked_back("base", "r3")
     assert device.state.rollbacks == 2
+
+
+def test_what_finished_training_came_to_stays_on_record_after_going_back() -> None:
+    ended = progress(30).model_copy(update={"accuracy_before": 0.4, "accuracy_after": 0.9})
+    device = StoryDevice().trained(10, 20, 30).happens(happened.TrainerSaid(protocol.Complete(progress=ended)))
+    twin = reported(device.happens(happened.TrainerExited(0)).asked_back("previous").state)
+    assert twin.progress is not None
+    assert (twin.progress.accuracy_before, twin.progress.accuracy_after) == (0.4, 0.9)
+    assert (twin.progress.step, twin.progress.accuracy_now) == (20, 0.2)

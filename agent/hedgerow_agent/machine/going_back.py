@@ -119,7 +119,8 @@ def _rewound(state: MachineState, step: int) -> MachineState:
     if state.progress is None or state.progress.step == step:
         return state
     accuracy = next((one.accuracy for one in state.checkpoints if one.step == step), None)
-    update = {"step": step, "loss": None, "accuracy_now": accuracy, "accuracy_after": None}
+    # What completed training came to stays on record; `accuracy_now` and `running` say what the device has now.
+    update = {"step": step, "loss": None, "accuracy_now": accuracy}
     return replace(state, progress=state.progress.model_copy(update=update))
 
 
