@@ -53,7 +53,7 @@ def play(console: Console, output: Path) -> int:
         devices = story.endings()
         rollback = story.roll_back()
     print_table(console, data.base.accuracy, devices)
-    draw_memory(output / "memory.png", story.timelines)
+    draw_memory(output / "memory.png", {role.name: story.timelines[role.name] for role in DEVICES})
     console.print(
         f"The picture is in {output / 'memory.png'}, the logs beside it. {time.monotonic() - started:.0f} s in all."
     )
