@@ -19,6 +19,10 @@ Decimal = Annotated[str, StringConstraints(max_length=32, pattern=r"^[0-9]+(\.[0
 LabelMap = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
 
 
+MOST_CHECKPOINTS = 100
+"""Kept on a device at most, so that a twin that names them all stays well below a broker's message limit."""
+
+
 class Message(BaseModel):
     """A document: immutable, and intolerant of fields it does not know."""
 
@@ -92,7 +96,7 @@ class Assignment(Message):
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     learning_rate: Decimal
     checkpoint_every_steps: Annotated[int, Field(ge=1, le=10**9)]
-    checkpoints_kept: Annotated[int, Field(ge=1, le=1000)]
+    checkpoints_kept: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)]
 
 
 class RollbackRequest(Message):
