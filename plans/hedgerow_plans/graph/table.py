@@ -15,9 +15,21 @@ from hedgerow_plans.graph.operator import (
     Operator,
     Tensors,
 )
-from hedgerow_plans.graph.ops import convolution, data, dense, elementwise, loss, pooling, update
+from hedgerow_plans.graph.ops import (
+    activation,
+    batch_norm,
+    convolution,
+    data,
+    dense,
+    dropout,
+    elementwise,
+    loss,
+    norms,
+    pooling,
+    update,
+)
 
-_FAMILIES = (data, dense, convolution, elementwise, pooling, loss, update)
+_FAMILIES = (data, dense, convolution, elementwise, activation, batch_norm, norms, dropout, pooling, loss, update)
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}
 
