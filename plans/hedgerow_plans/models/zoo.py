@@ -39,7 +39,7 @@ def build(
     """Return a model for samples of a shape and a number of classes, its own ones unless given."""
     model = entry(name)
     wanted = model.classes if classes is None else classes
-    if wanted < 2 and not model.reconstructs:
+    if wanted < 2 and model.classifies:
         raise GraphError(f"Model {name!r} cannot tell {wanted} classes apart; give it at least 2.")
     unknown = sorted(set(settings) - set(model.settings))
     if unknown:
