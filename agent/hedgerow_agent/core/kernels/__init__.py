@@ -10,14 +10,19 @@ from types import MappingProxyType
 
 from hedgerow_agent.core.kernels import (
     activation,
+    attention,
     batch_norm,
     convolution,
     dense,
     dropout,
     elementwise,
+    embedding,
+    layout,
     loss,
+    matrix,
     norms,
     pooling,
+    resampling,
     smooth,
     update,
 )
@@ -34,6 +39,11 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **norms.KERNELS,
         **dropout.KERNELS,
         **pooling.KERNELS,
+        **resampling.KERNELS,
+        **layout.KERNELS,
+        **matrix.KERNELS,
+        **attention.KERNELS,
+        **embedding.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
     }
