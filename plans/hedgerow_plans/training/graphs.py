@@ -13,11 +13,9 @@ from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
 from hedgerow_plans.training import updates
 from hedgerow_plans.training.backward import differentiate_nodes
+from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.training.pruning import pruned
-
-LABELS = "labels"
-LOSSES = "losses"
 
 RESERVED_PREFIXES = ("grad.", "velocity.", "sum.", "mask.", "index.", "probabilities.", "sgd.", "accumulate.")
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
@@ -37,7 +35,7 @@ class TrainingGraphs:
         return self.direct, self.accumulating, self.evaluate
 
 
-def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGraphs:
+def differentiate(graph: Graph, optimizer: Sgd, batch_size: int, loss: str = DEFAULT_LOSS) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
     forward = pruned(graph)
@@ -45,7 +43,7 @@ def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGrap
     _check_reached(trainable, forward)
     state = tuple(tensor for parameter in trainable for tensor in optimizer.state(parameter))
     residents = (*forward.resident(), *state)
-    nodes = (*forward.nodes, *_loss(forward.outputs[0]))
+    nodes = (*forward.nodes, *loss_nodes(forward, loss))
     tape = differentiate_nodes(nodes, residents, batch_size)
     return TrainingGraphs(
         updates.direct(tape, trainable, optimizer, (LOSSES,)),
@@ -53,11 +51,6 @@ def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGrap
         _evaluate(nodes, residents, forward.outputs[0]),
         tuple(tensor.name for tensor in trainable),
     )
-
-
-def _loss(logits: str) -> tuple[Node, Node]:
-    labels = Node(LABELS, "input", (), (LABELS,), attributes={"field": "y"})
-    return labels, Node(LOSSES, "cross_entropy", (logits, LABELS), (LOSSES,))
 
 
 def _evaluate(nodes: Iterable[Node], residents: Iterable[Tensor], logits: str) -> Graph:
