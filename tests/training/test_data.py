@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def test_tokens_and_targets_are_read_as_they_are(tmp_path: Path, save: Callable[
     data = load_dataset(path)
     assert np.array_equal(data.x, tokens)
     assert np.array_equal(data.y, targets)
-    assert (data.x.dtype, data.y.dtype) == (np.int32, np.float32)
+    assert data.x.dtype == np.int32
+    assert data.y.dtype == np.float32
 
 
 def test_a_large_compressed_array_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
