@@ -13,6 +13,12 @@ BYTE_TILE_ELEMENTS = 65_536
 UPDATE_TILE_ELEMENTS = 16_384
 """Parameters at a time in an optimiser's update."""
 
+NORM_TILE_ELEMENTS = 16_384
+"""Floats of centred values at a time in a norm's gradients; a row that is longer is a tile of its own."""
+
+ACTIVATION_TILE_ELEMENTS = 16_384
+"""Elements at a time of an activation that needs more than its result to work with."""
+
 
 def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: int) -> int:
     """Return how many images make one tile: the largest divisor of the micro-batch that fits, at least one."""
@@ -23,3 +29,11 @@ def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: in
 def tile_of(elements: int, tile_elements: int) -> int:
     """Return how many elements of a flat array make one tile; the last tile may be shorter."""
     return min(elements, tile_elements)
+
+
+def channels_per_tile(groups: int, channels_per_group: int, pixels: int, tile_elements: int) -> tuple[int, int]:
+    """Return how many groups, and how many channels of each, of one image make a tile: whole groups if they fit."""
+    group = channels_per_group * pixels
+    if group <= tile_elements:
+        return images_per_tile(groups, group, tile_elements), channels_per_group
+    return 1, images_per_tile(channels_per_group, pixels, tile_elements)
