@@ -4,7 +4,7 @@ The caller verifies the result; the check must not depend on who planned.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hedgerow_plans.graph.ir import Role
 from hedgerow_plans.methods.catalogue import Method
@@ -48,10 +48,10 @@ def build_program(
     residents = place_residents(graphs.all(), frozen if request.frozen_outside else ())
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
     limits = Limits(request.budget_bytes, request.seed, keep_going)
-    problems = training_problems(task, graphs.direct, graphs.accumulating)
+    problems = training_problems(task, graphs.direct, graphs.in_pieces)
     rungs = build_ladder(problems, limits, request.floor_bytes)
     if isinstance(rungs, Infeasible):
-        return rungs
+        return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)
 
 
@@ -92,4 +92,5 @@ def _assemble(
         mapped=tuple(sorted(residents.mapped)),
         rungs=rungs,
         evaluation=evaluation,
+        remarks=(graphs.why_whole,) if graphs.why_whole else (),
     )

@@ -57,7 +57,7 @@ class Executor:
         plans = (*program.rungs, program.evaluation)
         self._arena = Arena(max(program.resident_bytes, *(plan.promise.peak_bytes for plan in plans)))
         self._residents = Residents(program, self._arena, parameters, seed)
-        self._runtime = Runtime()
+        self._runtime = Runtime(seed=seed)
         self._pages = PageFile(paging_folder)
         self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
         self._evaluation = self._compile(program.evaluation)
@@ -159,6 +159,7 @@ class Executor:
         labels = y if y.dtype == np.int32 else y.astype(np.int32)
         self._runtime.fields = {"x": x, "y": labels}
         self._runtime.learning_rate = learning_rate
+        self._runtime.step = self.steps_taken
 
     def _chosen_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
         if rows is not None and rows.size and (rows.min() < 0 or rows.max() >= len(x)):

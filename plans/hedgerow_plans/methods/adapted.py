@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from hedgerow_plans.graph import running_statistics
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph, Role, Tensor
 
@@ -20,8 +21,9 @@ class Adapted:
 
 
 def train_only(graph: Graph, names: Collection[str]) -> Adapted:
-    """Make the named parameters trainable and freeze all others."""
-    tensors = tuple(_with_role(tensor, tensor.name in names) for tensor in graph.tensors)
+    """Make the named parameters trainable and freeze all others, and with them statistics the model never moves."""
+    chosen = set(names) - running_statistics.fixed(graph.nodes)
+    tensors = tuple(_with_role(tensor, tensor.name in chosen) for tensor in graph.tensors)
     delta = tuple(tensor.name for tensor in tensors if tensor.role is Role.TRAINABLE)
     return Adapted(replace(graph, tensors=tensors), delta)
 
