@@ -13,11 +13,9 @@ from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
 from hedgerow_plans.training import modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
+from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.training.pruning import pruned
-
-LABELS = "labels"
-LOSSES = "losses"
 
 RESERVED_PREFIXES = (
     *("grad.", "velocity.", "sum.", "mask.", "index.", "probabilities.", "statistics."),
@@ -48,7 +46,7 @@ class TrainingGraphs:
         return tuple(graph for graph in (self.direct, self.in_pieces, self.evaluate) if graph is not None)
 
 
-def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGraphs:
+def differentiate(graph: Graph, optimizer: Sgd, batch_size: int, loss: str = DEFAULT_LOSS) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
     forward = pruned(graph)
@@ -59,21 +57,16 @@ def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGrap
     descending = tuple(tensor for tensor in trainable if tensor.name not in moving)
     state = tuple(tensor for parameter in descending for tensor in optimizer.state(parameter))
     residents = (*forward.resident(), *state)
-    loss = _loss(forward.outputs[0])
-    tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *loss), residents, batch_size)
+    compare = loss_nodes(forward, loss)
+    tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *compare), residents, batch_size)
     moves = tuple(modes.moves(forward.nodes, tensors, batch_size))
     return TrainingGraphs(
         updates.direct(tape, descending, optimizer, (LOSSES,), moves),
         None if moves else updates.accumulating(tape, descending, optimizer, (LOSSES,)),
-        _evaluate(modes.for_evaluation((*forward.nodes, *loss)), residents),
+        _evaluate(modes.for_evaluation((*forward.nodes, *compare)), residents),
         tuple(tensor.name for tensor in trainable),
         modes.why_the_batch_is_whole(moves),
     )
-
-
-def _loss(logits: str) -> tuple[Node, Node]:
-    labels = Node(LABELS, "input", (), (LABELS,), attributes={"field": "y"})
-    return labels, Node(LOSSES, "cross_entropy", (logits, LABELS), (LOSSES,))
 
 
 def _evaluate(nodes: Sequence[Node], residents: Iterable[Tensor]) -> Graph:
