@@ -15,7 +15,6 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
-from hedgerow_plans.training.losses import DEFAULT_LOSS
 from hedgerow_plans.training.optimizers import Sgd
 
 __all__ = ["DeviceCosts", "ProgramRequest", "build_program"]
@@ -37,7 +36,7 @@ class ProgramRequest:
     input_shape: tuple[int, ...] | None = None  # None: the model's own
     frozen_outside: bool = False  # frozen parameters live in flash or a mapped file, not in the arena
     seed: int = 0
-    loss: str = DEFAULT_LOSS
+    loss: str | None = None  # None: the model's own
 
 
 def build_program(
@@ -45,7 +44,8 @@ def build_program(
 ) -> Program | Infeasible:
     """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
     adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
-    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size, request.loss)
+    loss = request.loss or zoo.entry(request.model).loss
+    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
     frozen = [tensor.name for tensor in graphs.direct.resident() if tensor.role is Role.FROZEN]
     residents = place_residents(graphs.all(), frozen if request.frozen_outside else ())
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
