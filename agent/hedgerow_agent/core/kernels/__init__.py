@@ -8,7 +8,7 @@ the table promised, and work with whatever float type the views have (the tests 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from hedgerow_agent.core.kernels import activation, convolution, dense, elementwise, loss, pooling, update
+from hedgerow_agent.core.kernels import activation, adaptive, convolution, dense, elementwise, loss, pooling, update
 from hedgerow_agent.core.kernels.call import Bound, Call
 
 KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
@@ -20,6 +20,7 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **pooling.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
+        **adaptive.KERNELS,
     }
 )
 
