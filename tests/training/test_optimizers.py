@@ -99,7 +99,7 @@ def test_eight_bit_moments_stay_close_to_the_moments_they_stand_for() -> None:
     assert np.abs(codes * np.abs(codes) * scales - m).max() / np.abs(m).max() < 10 / 127
     squares, scales = bench.arrays["moment2.p"] / 255.0, np.repeat(bench.arrays["scale2.p"], 256)[:size]
     large = v > 0.01 * np.repeat([v[i : i + 256].max() for i in range(0, size, 256)], 256)[:size]
-    assert large.sum() > 500
+    assert large.sum() > 300
     off = (np.abs(squares**4 * scales - v) / v)[large]
     assert off.mean() < 0.05
     assert off.max() < 0.25
