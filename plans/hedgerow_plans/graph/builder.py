@@ -5,6 +5,7 @@ frozen: what is trained is a method's decision.
 """
 
 import math
+import zlib
 
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
@@ -67,6 +68,47 @@ class Builder:
         """Add a rectifier."""
         return self.node(name, "relu", (x,))
 
+    def activation(self, name: str, x: str, op: str) -> str:
+        """Add an activation by its operator: relu, relu6, hswish, sigmoid, tanh, gelu or silu."""
+        return self.node(name, op, (x,))
+
+    def batch_norm(
+        self, name: str, x: str, *, epsilon: float = 1e-5, momentum: float = 0.1, statistics: str = "batch"
+    ) -> str:
+        """Add a batch norm; with statistics "running" its running ones are never trained, whatever the method."""
+        shape = self.shape(x)[:1]
+        mean = self.parameter(f"{name}.running_mean", shape, Init("zeros"))
+        variance = self.parameter(f"{name}.running_var", shape, Init("ones"))
+        inputs = (x, *self._norm(name, shape), mean, variance)
+        return self.node(name, "batch_norm", inputs, epsilon=epsilon, momentum=momentum, statistics=statistics)
+
+    def layer_norm(self, name: str, x: str, *, axes: int = 1, epsilon: float = 1e-5) -> str:
+        """Add a layer norm over the last axes."""
+        return self.node(name, "layer_norm", (x, *self._norm(name, self.shape(x)[-axes:])), epsilon=epsilon)
+
+    def rms_norm(self, name: str, x: str, *, axes: int = 1, epsilon: float = 1e-6) -> str:
+        """Add an RMS norm over the last axes; it has a weight alone."""
+        weight = self.parameter(f"{name}.weight", self.shape(x)[-axes:], Init("ones"))
+        return self.node(name, "rms_norm", (x, weight), epsilon=epsilon)
+
+    def group_norm(self, name: str, x: str, groups: int, *, epsilon: float = 1e-5) -> str:
+        """Add a group norm over channels."""
+        return self.node(name, "group_norm", (x, *self._norm(name, self.shape(x)[:1])), groups=groups, epsilon=epsilon)
+
+    def weight_standardisation(self, name: str, weight: str, *, epsilon: float = 1e-5) -> str:
+        """Add the weight with mean 0 and deviation 1 for each of its outputs."""
+        return self.node(name, "weight_standardisation", (weight,), epsilon=epsilon)
+
+    def mul(self, name: str, first: str, second: str) -> str:
+        """Add a product element by element."""
+        return self.node(name, "mul", (first, second))
+
+    def dropout(self, name: str, x: str, rate: float) -> str:
+        """Add dropout, or nothing at rate 0; each layer draws from its own name."""
+        if rate == 0:
+            return x
+        return self.node(name, "dropout", (x,), rate=rate, seed=zlib.crc32(name.encode()) >> 1)
+
     def max_pool2d(self, name: str, x: str, kernel: int = 2) -> str:
         """Add pooling over windows that do not overlap."""
         return self.node(name, "max_pool2d", (x,), kernel=kernel, stride=kernel)
@@ -89,6 +131,11 @@ class Builder:
     def _layer(self, name: str, weight_shape: tuple[int, ...], gain: float) -> tuple[str, str]:
         weight = self.parameter(f"{name}.weight", weight_shape, fan_in_init(weight_shape, gain))
         return weight, self.parameter(f"{name}.bias", weight_shape[:1], Init("zeros"))
+
+    def _norm(self, name: str, shape: tuple[int, ...]) -> tuple[str, str]:
+        return self.parameter(f"{name}.weight", shape, Init("ones")), self.parameter(
+            f"{name}.bias", shape, Init("zeros")
+        )
 
     def _add(self, tensor: Tensor) -> None:
         if tensor.name in self._tensors:

@@ -122,6 +122,11 @@ def no_cost(_call: Call) -> int:
     return 0
 
 
+def always(_node: Node) -> bool:
+    """Return True: every node of the operator saves."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """One row of the table."""
@@ -136,6 +141,7 @@ class Operator:
     scratch_bytes: Callable[[Call], int] = no_cost
     backward: tuple[BackwardRule | None, ...] = ()  # one per input; None: no gradient there; empty: no backward at all
     saved: str = ""  # prefix of the second output, made only when the backward is wanted
+    saves: Callable[[Node], bool] = always  # which nodes make it, if an attribute decides
 
 
 def describe(shape: Shape) -> str:

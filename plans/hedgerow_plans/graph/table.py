@@ -15,9 +15,35 @@ from hedgerow_plans.graph.operator import (
     Operator,
     Tensors,
 )
-from hedgerow_plans.graph.ops import adaptive, convolution, data, dense, elementwise, loss, pooling, update
+from hedgerow_plans.graph.ops import (
+    activation,
+    adaptive,
+    batch_norm,
+    convolution,
+    data,
+    dense,
+    dropout,
+    elementwise,
+    loss,
+    norms,
+    pooling,
+    update,
+)
 
-_FAMILIES = (data, dense, convolution, elementwise, pooling, loss, update, adaptive)
+_FAMILIES = (
+    data,
+    dense,
+    convolution,
+    elementwise,
+    activation,
+    batch_norm,
+    norms,
+    dropout,
+    pooling,
+    loss,
+    update,
+    adaptive,
+)
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}
 
