@@ -17,6 +17,7 @@ from hedgerow_plans.graph.operator import (
 )
 from hedgerow_plans.graph.ops import (
     activation,
+    adaptive,
     attention,
     batch_norm,
     convolution,
@@ -31,6 +32,7 @@ from hedgerow_plans.graph.ops import (
     norms,
     pooling,
     resampling,
+    standardise,
     update,
 )
 
@@ -51,6 +53,8 @@ _FAMILIES = (
     embedding,
     loss,
     update,
+    adaptive,
+    standardise,
 )
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}

@@ -14,13 +14,11 @@ from hedgerow_plans.graph.validate import check
 from hedgerow_plans.training import modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
 from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
-RESERVED_PREFIXES = (
-    *("grad.", "velocity.", "sum.", "mask.", "index.", "probabilities.", "statistics."),
-    *("sgd.", "accumulate.", "move."),
-)
+_GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
 
@@ -46,7 +44,7 @@ class TrainingGraphs:
         return tuple(graph for graph in (self.direct, self.in_pieces, self.evaluate) if graph is not None)
 
 
-def differentiate(graph: Graph, optimizer: Sgd, batch_size: int, loss: str = DEFAULT_LOSS) -> TrainingGraphs:
+def differentiate(graph: Graph, optimizer: Optimizer, batch_size: int, loss: str = DEFAULT_LOSS) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
     forward = pruned(graph)
@@ -56,7 +54,7 @@ def differentiate(graph: Graph, optimizer: Sgd, batch_size: int, loss: str = DEF
     moving = modes.moving(forward.nodes, tensors)
     descending = tuple(tensor for tensor in trainable if tensor.name not in moving)
     state = tuple(tensor for parameter in descending for tensor in optimizer.state(parameter))
-    residents = (*forward.resident(), *state)
+    residents = (*forward.resident(), *state, *optimizer.shared_state())
     compared = loss_nodes(forward, loss)
     tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *compared), residents, batch_size)
     moves = tuple(modes.moves(forward.nodes, tensors, batch_size))

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from hedgerow_agent.core.kernels import (
     activation,
+    adaptive,
     attention,
     batch_norm,
     convolution,
@@ -24,6 +25,7 @@ from hedgerow_agent.core.kernels import (
     pooling,
     resampling,
     smooth,
+    standardise,
     update,
 )
 from hedgerow_agent.core.kernels.call import Bound, Call
@@ -46,6 +48,8 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **embedding.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
+        **adaptive.KERNELS,
+        **standardise.KERNELS,
     }
 )
 
