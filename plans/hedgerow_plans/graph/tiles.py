@@ -13,6 +13,12 @@ BYTE_TILE_ELEMENTS = 65_536
 UPDATE_TILE_ELEMENTS = 16_384
 """Parameters at a time in an optimiser's update."""
 
+NORM_TILE_ELEMENTS = 16_384
+"""Floats of centred values at a time in a norm's gradients; a row that is longer is a tile of its own."""
+
+ACTIVATION_TILE_ELEMENTS = 16_384
+"""Elements at a time of an activation that needs more than its result to work with."""
+
 
 def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: int) -> int:
     """Return how many images make one tile: the largest divisor of the micro-batch that fits, at least one."""

@@ -45,7 +45,7 @@ def _wanted(nodes: Sequence[Node], trainable: Sequence[str]) -> set[str]:
     wanted = set(trainable)
     for node in nodes:
         if not wanted.isdisjoint(node.inputs):
-            wanted.add(node.outputs[0])
+            wanted.update(node.outputs[:1] if table.operator(node.op).saved else node.outputs)
     return wanted
 
 
@@ -81,11 +81,11 @@ class _Writer:
 
     def differentiate(self, node: Node, wanted: set[str]) -> None:
         """Append what computes the gradients of a node's wanted inputs."""
-        gradient = self._gradients.get(node.outputs[0], "")
+        gradients = tuple(self._gradients.get(name, "") for name in node.outputs)
         for position in self._order(node, wanted):
             name = node.inputs[position]
             result = f"grad.{name}" if self._uses[name] == 1 else f"grad.{name}.from.{node.name}.{position}"
-            self._contribute(name, self._input_gradient(node, position, gradient, result))
+            self._contribute(name, self._input_gradient(node, position, gradients, result))
 
     def tape(self, trainable: Sequence[str]) -> Tape:
         """Return everything written."""
@@ -99,14 +99,14 @@ class _Writer:
             positions, key=lambda at: (tensors[node.inputs[at]].batched, tensors[node.inputs[at]].elements)
         )
 
-    def _input_gradient(self, node: Node, position: int, gradient: str, result: str) -> str:
+    def _input_gradient(self, node: Node, position: int, gradients: tuple[str, ...], result: str) -> str:
         rules = table.operator(node.op).backward
         rule = rules[position] if position < len(rules) else None
         if rule is None:
             problem = f"input {node.inputs[position]!r} of node {node.name!r} ({node.op}) has no gradient"
             raise GraphError(f"The graph cannot be differentiated: {problem}; train only what comes after it.")
-        made = rule(Backward(node, self._tensors, gradient, result, self._batch_size))
-        return gradient if made is None else self.emit(made)
+        made = rule(Backward(node, self._tensors, gradients[0], result, self._batch_size, gradients))
+        return gradients[0] if made is None else self.emit(made)
 
     def _contribute(self, name: str, contribution: str) -> None:
         self._arrived[name] += 1
