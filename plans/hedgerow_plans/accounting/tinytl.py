@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from hedgerow_plans.graph.ir import Graph, Node, Role
 from hedgerow_plans.graph.operator import Tensors
+from hedgerow_plans.models.counting import running_statistics
 
 TRAINED_PARAMETER_BYTES = 4
 FROZEN_PARAMETER_BYTES = 1
@@ -54,7 +55,9 @@ def profile(graph: Graph) -> Profile:
 
 def _parameter_bytes(graph: Graph) -> int:
     bytes_each = {Role.TRAINABLE: TRAINED_PARAMETER_BYTES, Role.FROZEN: FROZEN_PARAMETER_BYTES}
-    return sum(bytes_each.get(tensor.role, 0) * tensor.elements for tensor in graph.tensors)
+    measured = running_statistics(graph)
+    parameters = (tensor for tensor in graph.tensors if tensor.role in bytes_each and tensor.name not in measured)
+    return sum(bytes_each[tensor.role] * tensor.elements for tensor in parameters)
 
 
 def _depending(graph: Graph) -> set[str]:
