@@ -47,8 +47,8 @@ def models() -> None:
 @click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
 @click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
-@click.option("--classes", default=zoo.DEFAULT_CLASSES, show_default=True, type=click.IntRange(2))
-@click.option("--shape", default="1,8,8", show_default=True, help="Shape of one sample, such as 1,28,28.")
+@click.option("--classes", type=click.IntRange(2), help="How many classes it tells apart, if not the model's own.")
+@click.option("--shape", help="Shape of one sample, such as 1,28,28, if not the model's own.")
 @click.option("--momentum", default=0.0, show_default=True, type=click.FloatRange(0, 1, max_open=True))
 def plan(  # noqa: PLR0917 - click passes one argument per option
     model: str,
@@ -56,13 +56,14 @@ def plan(  # noqa: PLR0917 - click passes one argument per option
     class_file: Path,
     batch_size: int,
     budget: str | None,
-    classes: int,
-    shape: str,
+    classes: int | None,
+    shape: str | None,
     momentum: float,
 ) -> None:
     """Show the ladder of plans that devices of a class would get."""
     device_class = tables.read_device_class(class_file, budget)
-    wish = tables.Wish(model, tables.parse_method(method), batch_size, momentum, classes, tables.parse_shape(shape))
+    input_shape = None if shape is None else tables.parse_shape(shape)
+    wish = tables.Wish(model, tables.parse_method(method), batch_size, momentum, classes, input_shape)
     click.echo(tables.ladder(wish, device_class))
 
 

@@ -1,6 +1,5 @@
 """Tables that commands print: jobs, devices, and the ladder of a program that was planned on the spot."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +73,8 @@ def device_rows(bodies: Sequence[Body]) -> tuple[list[str], list[list[str]]]:
 
 
 def parameters(model: str) -> int:
-    """Return how many parameters a model of the zoo has, as it is by default."""
-    return sum(math.prod(tensor.shape) for tensor in zoo.build(model).resident())
+    """Return how many parameters a model of the zoo has by default, counted as its publication does."""
+    return zoo.published_size(model).parameters
 
 
 def read_device_class(file: Path, budget: str | None) -> DeviceClass:
@@ -114,8 +113,8 @@ class Wish:
     method: Method
     batch_size: int
     momentum: float
-    classes: int
-    input_shape: tuple[int, ...]
+    classes: int | None
+    input_shape: tuple[int, ...] | None
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

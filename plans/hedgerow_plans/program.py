@@ -32,8 +32,8 @@ class ProgramRequest:
     costs: DeviceCosts
     budget_bytes: int  # no rung needs more
     floor_bytes: int | None = None  # the lowest budget a rung is wanted for; None: as low as possible
-    classes: int = zoo.DEFAULT_CLASSES
-    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE
+    classes: int | None = None  # None: the model's own number
+    input_shape: tuple[int, ...] | None = None  # None: the model's own
     frozen_outside: bool = False  # frozen parameters live in flash or a mapped file, not in the arena
     seed: int = 0
 

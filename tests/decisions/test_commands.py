@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from hedgerow_operator.cli import hedgerow
 from hedgerow_operator.plugin import plugin
 from hedgerow_plans.protocol.keys import parse_private_key, parse_trusted_keys
+from hedgerow_plans.models import zoo
 from support.worlds import BOARD
 
 
@@ -37,7 +38,7 @@ def test_models_are_listed_with_their_size() -> None:
     code, text = run("models")
     assert code == 0
     assert text.splitlines()[0].split() == ["MODEL", "PARAMETERS"]
-    assert {line.split()[0] for line in text.splitlines()[1:]} == {"cnn-small", "mlp"}
+    assert {line.split()[0] for line in text.splitlines()[1:]} == set(zoo.names())
 
 
 def test_the_ladder_of_a_board_is_shown(class_file: Path) -> None:
@@ -52,7 +53,7 @@ def test_the_ladder_of_a_board_is_shown(class_file: Path) -> None:
 
 MISTAKES = {
     "no fit": (["--model", "mlp", "--budget", "1Ki"], "bytes are needed, the budget is 1Ki (1024 bytes)"),
-    "no model": (["--model", "huge"], "There is no model 'huge' in the zoo; known are cnn-small, mlp."),
+    "no model": (["--model", "huge"], "There is no model 'huge' in the zoo; known are ad-autoencoder, "),
     "no method": (["--model", "mlp", "--method", "magic"], "'magic' is not a method; write full, last, lora:RANK"),
     "no shape": (["--model", "mlp", "--shape", "wide"], "'wide' is not a shape; write one to four whole numbers"),
     "no size": (["--model", "mlp", "--budget", "much"], "is not a size"),

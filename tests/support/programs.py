@@ -24,7 +24,7 @@ def make_program(
     method: Method,
     batch_size: int = 12,
     evaluation_batch: int = 1,
-    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE,
+    input_shape: tuple[int, ...] | None = None,
 ) -> Program:
     """Return keep-all, every segmentation up to 5, paging, and micro-batches of them; all verified."""
     adapted = method.apply(zoo.build(model, input_shape=input_shape))

@@ -25,8 +25,9 @@ PLANNER_VERSION = 1
 def program_request(spec: jobs.TrainingJobSpec, class_name: str, device_class: DeviceClassSpec) -> ProgramRequest:
     """Return what is to be planned; raise GraphError if the settings make no sense together."""
     sgd = spec.training.optimizer.sgd
+    model = zoo.entry(spec.model.zoo)
     return ProgramRequest(
-        model=spec.model.zoo,
+        model=model.name,
         method=_method(spec.method),
         optimizer=Sgd(float(sgd.momentum), float(sgd.weight_decay)) if sgd else Sgd(),
         batch_size=spec.training.batch_size,
@@ -34,8 +35,8 @@ def program_request(spec: jobs.TrainingJobSpec, class_name: str, device_class: D
         costs=device_costs(device_class),
         budget_bytes=device_class.budget_bytes,
         floor_bytes=device_class.floor_bytes,
-        classes=spec.model.classes or zoo.DEFAULT_CLASSES,
-        input_shape=spec.model.input_shape or zoo.DEFAULT_INPUT_SHAPE,
+        classes=spec.model.classes or model.classes,
+        input_shape=spec.model.input_shape or model.input_shape,
         frozen_outside=device_class.memory.frozen_weights is FrozenWeights.MAPPED,
     )
 

@@ -15,7 +15,7 @@ def densenet121(classes: int, input_shape: tuple[int, ...], growth: int = 32) ->
     """Return a stem, four dense blocks with halvings between them, and a dense layer on averaged pixels."""
     build = Network("densenet121")
     stem = build.conv_norm("features.conv0", "features.norm0", build.input(input_shape), 2 * growth, Kernel(7, 2))
-    x = build.max_pool2d("features.pool0", stem, 3, 2, padding=1)
+    x = build.max_pool2d("features.pool0", stem, 3, stride=2, padding=1)
     for number, layers in enumerate(_BLOCKS, start=1):
         for layer in range(1, layers + 1):
             x = _layer(build, f"features.denseblock{number}.denselayer{layer}", x, growth)

@@ -6,6 +6,7 @@ A training graph has one output, so the auxiliary classifier is left out unless 
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.models.network import Kernel, Network
 
+_EPSILON = 1e-3
 _POINT = Kernel(1)
 _ROW = Kernel((1, 7), padding=(0, 3))
 _COLUMN = Kernel((7, 1), padding=(3, 0))
@@ -31,7 +32,8 @@ def inceptionv3(classes: int, input_shape: tuple[int, ...], auxiliary: bool = Fa
 
 
 def _conv(build: Network, name: str, x: str, outputs: int, kernel: Kernel = _POINT) -> str:
-    return build.conv_norm(f"{name}.conv", f"{name}.bn", x, outputs, kernel)
+    y = build.conv(f"{name}.conv", x, outputs, kernel)
+    return build.relu(f"{name}.relu", build.batch_norm(f"{name}.bn", y, epsilon=_EPSILON))
 
 
 def _chain(build: Network, name: str, x: str, *layers: tuple[int, Kernel]) -> str:
@@ -44,13 +46,13 @@ def _chain(build: Network, name: str, x: str, *layers: tuple[int, Kernel]) -> st
 def _stem(build: Network, x: str) -> str:
     x = _conv(build, "Conv2d_1a_3x3", x, 32, _HALVING)
     x = _conv(build, "Conv2d_2a_3x3", x, 32, Kernel(3, padding=0))
-    x = build.max_pool2d("maxpool1", _conv(build, "Conv2d_2b_3x3", x, 64, Kernel(3)), 3, 2)
+    x = build.max_pool2d("maxpool1", _conv(build, "Conv2d_2b_3x3", x, 64, Kernel(3)), 3, stride=2)
     x = _conv(build, "Conv2d_3b_1x1", x, 80)
-    return build.max_pool2d("maxpool2", _conv(build, "Conv2d_4a_3x3", x, 192, Kernel(3, padding=0)), 3, 2)
+    return build.max_pool2d("maxpool2", _conv(build, "Conv2d_4a_3x3", x, 192, Kernel(3, padding=0)), 3, stride=2)
 
 
 def _pooled(build: Network, name: str, x: str, outputs: int) -> str:
-    average = build.avg_pool2d(f"{name}.average", x, 3, 1, padding=1)
+    average = build.avg_pool2d(f"{name}.average", x, 3, stride=1, padding=1)
     return _conv(build, f"{name}.branch_pool", average, outputs)
 
 
@@ -69,7 +71,7 @@ def _mixed_b(build: Network, name: str, x: str) -> str:
         f"{name}.concat",
         _conv(build, f"{name}.branch3x3", x, 384, _HALVING),
         _chain(build, f"{name}.branch3x3dbl", x, (64, _POINT), (96, Kernel(3)), (96, _HALVING)),
-        build.max_pool2d(f"{name}.pool", x, 3, 2),
+        build.max_pool2d(f"{name}.pool", x, 3, stride=2),
     )
 
 
@@ -89,7 +91,7 @@ def _mixed_d(build: Network, name: str, x: str) -> str:
         f"{name}.concat",
         _chain(build, f"{name}.branch3x3", x, (192, _POINT), (320, _HALVING)),
         _chain(build, f"{name}.branch7x7x3", x, (192, _POINT), (192, _ROW), (192, _COLUMN), (192, _HALVING)),
-        build.max_pool2d(f"{name}.pool", x, 3, 2),
+        build.max_pool2d(f"{name}.pool", x, 3, stride=2),
     )
 
 
@@ -110,6 +112,6 @@ def _split(build: Network, name: str, x: str) -> tuple[str, str]:
 
 
 def _auxiliary(build: Network, x: str, classes: int) -> str:
-    x = _conv(build, "AuxLogits.conv0", build.avg_pool2d("AuxLogits.average", x, 5, 3), 128)
+    x = _conv(build, "AuxLogits.conv0", build.avg_pool2d("AuxLogits.average", x, 5, stride=3), 128)
     x = build.global_avg_pool("AuxLogits.avgpool", _conv(build, "AuxLogits.conv1", x, 768, Kernel(5, padding=0)))
     return build.linear("AuxLogits.fc", x, classes, gain=1.0)

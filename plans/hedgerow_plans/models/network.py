@@ -57,7 +57,15 @@ class Network(Builder):
         return self.node(name, "conv2d", (x, weight, *more), **kernel.attributes())
 
     def conv_norm(
-        self, name: str, norm: str, x: str, outputs: int, kernel: Kernel, *, activation: str = "relu", bias: bool = False
+        self,
+        name: str,
+        norm: str,
+        x: str,
+        outputs: int,
+        kernel: Kernel,
+        *,
+        activation: str = "relu",
+        bias: bool = False,
     ) -> str:
         """Add a convolution, the batch norm called `norm`, and an activation unless that is empty."""
         y = self.batch_norm(norm, self.conv(name, x, outputs, kernel, bias=bias))

@@ -14,7 +14,7 @@ def resnet(classes: int, input_shape: tuple[int, ...], depth: int = 18, width: f
     build = Network(f"resnet{depth}")
     block = _bottleneck if depth >= 50 else _basic
     x = build.conv_norm("conv1", "bn1", build.input(input_shape), scaled(64, width), Kernel(7, 2))
-    x = build.max_pool2d("maxpool", x, 3, 2, padding=1)
+    x = build.max_pool2d("maxpool", x, 3, stride=2, padding=1)
     for stage, count in enumerate(_BLOCKS[depth]):
         for number in range(count):
             stride = 2 if stage and not number else 1

@@ -3,7 +3,16 @@
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.models.network import Kernel, Network, scaled
 
-_FIRES = {3: (16, 64), 4: (16, 64), 5: (32, 128), 7: (32, 128), 8: (48, 192), 9: (48, 192), 10: (64, 256), 12: (64, 256)}
+_FIRES = {
+    3: (16, 64),
+    4: (16, 64),
+    5: (32, 128),
+    7: (32, 128),
+    8: (48, 192),
+    9: (48, 192),
+    10: (64, 256),
+    12: (64, 256),
+}
 """Position among torchvision's layers, and channels after squeezing and of each expansion; pools lie at 2, 6 and 11."""
 
 _POOLS = (2, 6, 11)
@@ -17,7 +26,7 @@ def squeezenet(classes: int, input_shape: tuple[int, ...], width: float = 1.0) -
     for number in sorted((*_FIRES, *_POOLS)):
         name = f"features.{number}"
         if number in _POOLS:
-            x = build.max_pool2d(name, x, 3, 2, rounding="up")
+            x = build.max_pool2d(name, x, 3, stride=2, rounding="up")
         else:
             squeezed, expanded = _FIRES[number]
             x = _fire(build, name, x, scaled(squeezed, width), scaled(expanded, width))

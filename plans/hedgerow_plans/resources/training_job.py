@@ -62,7 +62,7 @@ class Weights(Part):
 class Model(Part):
     """Which network is trained, and from which parameters it starts."""
 
-    zoo: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")] = (
+    zoo: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")] = (
         Field(description="The name of a built-in model; `hedgerow models` lists them.")
     )
     classes: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
