@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from hedgerow_operator import commands, tables
-from hedgerow_plans.models import zoo
+from hedgerow_operator import commands, papers, tables, zoo_commands
 from hedgerow_plans.protocol import keys as key_files
 
 
@@ -17,6 +16,8 @@ def hedgerow() -> None:
     \b
     A first look:
       hedgerow models                     what can be trained
+      hedgerow models show resnet18 --plot resnet18.svg
+                                          one model in detail, and its picture
       hedgerow plan --model mlp --method lora:4 --class-file board.yaml --batch 32
                                           what fits on a board, before any device sees it
       hedgerow get jobs                   how far jobs are
@@ -30,15 +31,15 @@ def hedgerow() -> None:
     """
 
 
-for command in (commands.get, commands.rollback, commands.release, commands.approve):
+for command in (
+    commands.get,
+    commands.rollback,
+    commands.release,
+    commands.approve,
+    zoo_commands.models,
+    papers.tables,
+):
     hedgerow.add_command(command)
-
-
-@hedgerow.command()
-def models() -> None:
-    """List the models of the zoo, with their parameters."""
-    rows = [[name, f"{tables.parameters(name):,}"] for name in zoo.names()]
-    click.echo(tables.table(["MODEL", "PARAMETERS"], rows))
 
 
 @hedgerow.command()

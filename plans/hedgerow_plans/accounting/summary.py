@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hedgerow_plans.accounting.memory import MemoryAccount, account
-from hedgerow_plans.methods.adapted import MethodError
 from hedgerow_plans.graph.ir import Graph
+from hedgerow_plans.methods.adapted import MethodError
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.training.graphs import differentiate
