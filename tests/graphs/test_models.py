@@ -75,7 +75,7 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     with pytest.raises(GraphError) as refusal:
         zoo.build("mlp", depth=3)
     assert str(refusal.value) == "Model 'mlp' has no setting 'depth'; known are hidden."
-    with pytest.raises(GraphError, match="Model 'ad-autoencoder' has no setting 'hidden'; known are none."):
+    with pytest.raises(GraphError, match=r"Model 'ad-autoencoder' has no setting 'hidden'; known are none."):
         zoo.build("ad-autoencoder", hidden=(3,))
 
 

@@ -124,7 +124,7 @@ class Builder:
         rounding: str = "down",
     ) -> str:
         """Add pooling that keeps the largest element, over windows that do not overlap unless a stride is given."""
-        return self.node(name, "max_pool2d", (x,), kernel=kernel, **_window(kernel, stride, padding, rounding))
+        return self.node(name, "max_pool2d", (x,), kernel=kernel, **_window(stride or kernel, padding, rounding))
 
     def avg_pool2d(
         self,
@@ -137,7 +137,7 @@ class Builder:
         rounding: str = "down",
     ) -> str:
         """Add pooling that keeps the mean; padding counts as zeros."""
-        return self.node(name, "avg_pool2d", (x,), kernel=kernel, **_window(kernel, stride, padding, rounding))
+        return self.node(name, "avg_pool2d", (x,), kernel=kernel, **_window(stride or kernel, padding, rounding))
 
     def global_avg_pool(self, name: str, x: str) -> str:
         """Add the mean of each channel of an image."""
@@ -235,9 +235,9 @@ class Builder:
         self._tensors[tensor.name] = tensor
 
 
-def _window(kernel: Pair, stride: Pair | None, padding: Pair, rounding: str) -> dict[str, Attribute]:
+def _window(stride: Pair, padding: Pair, rounding: str) -> dict[str, Attribute]:
     """Return the attributes of pooling, without those that are at their default."""
-    attributes: dict[str, Attribute] = {"stride": kernel if stride is None else stride}
+    attributes: dict[str, Attribute] = {"stride": stride}
     if padding != 0:
         attributes["padding"] = padding
     if rounding != "down":

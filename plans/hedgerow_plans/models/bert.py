@@ -66,8 +66,9 @@ def _table(build: Builder, name: str, rows: int, width: int) -> str:
 
 
 def _layer(build: Builder, name: str, x: str, encoder: Encoder) -> str:
-    parts = (build.linear(f"{name}.attention.self.{part}", x, encoder.width, gain=1.0) for part in _PROJECTIONS)
-    mixed = build.attention(f"{name}.attention.self", *parts, encoder.heads)
+    own = f"{name}.attention.self"
+    query, key, value = (build.linear(f"{own}.{part}", x, encoder.width, gain=1.0) for part in _PROJECTIONS)
+    mixed = build.attention(own, query, key, value, encoder.heads)
     y = build.linear(f"{name}.attention.output.dense", mixed, encoder.width, gain=1.0)
     x = _closed(build, f"{name}.attention.output", x, y)
     y = build.linear(f"{name}.intermediate.dense", x, 4 * encoder.width)

@@ -1,7 +1,7 @@
 """DenseNet-121 (Huang and others): every layer of a block sees what all layers before it made.
 
-The growing input is one concat per layer of what was there and what is new, which is the same as torchvision's concat of
-all parts before each layer.
+The growing input is one concat per layer of what was there and what is new, which gives the same numbers as
+torchvision's concat of all parts before each layer.
 """
 
 from hedgerow_plans.graph.ir import Graph

@@ -24,6 +24,7 @@ from hedgerow_plans.models.vgg import vgg
 Setting = int | float | bool | tuple[int, ...]
 """What a model may be told besides its classes and its samples."""
 
+_RECONSTRUCTION = "reconstruction"
 _IMAGENET = (3, 224, 224)
 _IMAGENET_CLASSES = 1000
 _TTE = (3, 128, 128)
@@ -43,7 +44,12 @@ class Entry:
     description: str
     settings: tuple[str, ...] = ()  # names of what the builder may be told besides
     head_counts: bool = True  # whether the published size counts the last layer
-    reconstructs: bool = False  # whether it gives back its samples instead of telling classes apart
+    loss: str = "cross_entropy"  # what it is trained with
+
+    @property
+    def classifies(self) -> bool:
+        """Whether it tells classes apart, instead of giving back its samples."""
+        return self.loss != _RECONSTRUCTION
 
 
 def _imagenet(name: str, family: str, builder: Callable[..., Graph], description: str, *settings: str) -> Entry:
@@ -98,9 +104,17 @@ _ALL = (
         "MLPerf Tiny: is there a person",
     ),
     Entry(
-        "ad-autoencoder", "mlperf-tiny", ad_autoencoder, (640,), 0, "MLPerf Tiny: sounds of machines", reconstructs=True
+        "ad-autoencoder",
+        "mlperf-tiny",
+        ad_autoencoder,
+        (640,),
+        0,
+        "MLPerf Tiny: sounds of machines",
+        loss=_RECONSTRUCTION,
     ),
-    Entry("autoencoder", "autoencoder", autoencoder, (64,), 0, "Vibrations, as TinyOL", ("hidden",), reconstructs=True),
+    Entry(
+        "autoencoder", "autoencoder", autoencoder, (64,), 0, "Vibrations, as TinyOL", ("hidden",), loss=_RECONSTRUCTION
+    ),
     Entry("minilearn-cifar", "minilearn", minilearn_cifar, (3, 32, 32), 3, "MiniLearn: images"),
     Entry("minilearn-har", "minilearn", minilearn_har, (90, 3, 1), 6, "MiniLearn: movements"),
     Entry("minilearn-kws", "minilearn", minilearn_kws, (1, 62, 12), 5, "MiniLearn: spoken words"),

@@ -18,15 +18,15 @@ _V2_LAST = 1280
 def mobilenetv1(classes: int, input_shape: tuple[int, ...], width: float = 1.0, bias: bool = False) -> Graph:
     """Return separable convolutions with rectifiers; MLPerf Tiny's one has biases before its norms."""
     build = Network("mobilenetv1")
-    x = _unit(build, "stem", build.input(input_shape), scaled(_V1_STEM, width), Kernel(3, 2), bias)
+    x = _unit(build, "stem", build.input(input_shape), scaled(_V1_STEM, width), Kernel(3, 2), bias=bias)
     for number, (channels, stride) in enumerate(_V1_LAYERS):
         name, inputs = f"blocks.{number}", build.shape(x)[0]
-        x = _unit(build, f"{name}.depthwise", x, inputs, Kernel(3, stride, groups=inputs), bias)
-        x = _unit(build, f"{name}.pointwise", x, scaled(channels, width), Kernel(1), bias)
+        x = _unit(build, f"{name}.depthwise", x, inputs, Kernel(3, stride, groups=inputs), bias=bias)
+        x = _unit(build, f"{name}.pointwise", x, scaled(channels, width), Kernel(1), bias=bias)
     return build.graph(build.classify_average(x, classes))
 
 
-def _unit(build: Network, name: str, x: str, outputs: int, kernel: Kernel, bias: bool) -> str:
+def _unit(build: Network, name: str, x: str, outputs: int, kernel: Kernel, *, bias: bool) -> str:
     return build.conv_norm(name, f"{name}.bn", x, outputs, kernel, bias=bias)
 
 

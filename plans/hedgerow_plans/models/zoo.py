@@ -1,7 +1,7 @@
 """The zoo: forward graphs by the name a TrainingJob gives them.
 
-Every model reads samples into `x` and ends in a tensor called `logits`. What a model is like by default, its samples and
-its classes, is the one of its publication; a job may ask for others.
+Every model reads samples into `x` and ends in a tensor called `logits`. By default a model has the samples and classes
+of its publication; a job may ask for others. Dropout is left out everywhere, so that what is planned is what is run.
 """
 
 from hedgerow_plans.graph.errors import GraphError
@@ -39,7 +39,7 @@ def build(
     """Return a model for samples of a shape and a number of classes, its own ones unless given."""
     model = entry(name)
     wanted = model.classes if classes is None else classes
-    if wanted < 2 and not model.reconstructs:
+    if wanted < 2 and model.classifies:
         raise GraphError(f"Model {name!r} cannot tell {wanted} classes apart; give it at least 2.")
     unknown = sorted(set(settings) - set(model.settings))
     if unknown:

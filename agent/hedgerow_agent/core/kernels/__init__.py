@@ -8,7 +8,20 @@ the table promised, and work with whatever float type the views have (the tests 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from hedgerow_agent.core.kernels import activation, convolution, dense, elementwise, loss, pooling, update
+from hedgerow_agent.core.kernels import (
+    activation,
+    attention,
+    convolution,
+    dense,
+    elementwise,
+    embedding,
+    layout,
+    loss,
+    matrix,
+    pooling,
+    resampling,
+    update,
+)
 from hedgerow_agent.core.kernels.call import Bound, Call
 
 KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
@@ -18,6 +31,11 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **convolution.KERNELS,
         **activation.KERNELS,
         **pooling.KERNELS,
+        **resampling.KERNELS,
+        **layout.KERNELS,
+        **matrix.KERNELS,
+        **attention.KERNELS,
+        **embedding.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
     }
