@@ -15,7 +15,7 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Optimizer
 
 __all__ = ["DeviceCosts", "ProgramRequest", "build_program"]
 
@@ -26,7 +26,7 @@ class ProgramRequest:
 
     model: str  # a name of the zoo
     method: Method
-    optimizer: Sgd
+    optimizer: Optimizer
     batch_size: int
     device_class: str
     costs: DeviceCosts

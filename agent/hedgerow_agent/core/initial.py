@@ -1,7 +1,6 @@
 """First values of parameters that no weights file brings, the same on every machine for the same seed and name."""
 
 import numpy as np
-import numpy.typing as npt
 
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.kernels.call import Array
@@ -9,16 +8,16 @@ from hedgerow_agent.core.random_bits import normal
 from hedgerow_plans.graph.ir import Init, Role, Tensor
 
 
-def initial_value(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
+def initial_value(tensor: Tensor, seed: int) -> Array:
     """Return the first value of a resident tensor."""
     init = tensor.init or (Init() if tensor.role is Role.STATE else None)
     if init is None:
         raise BadInput(f"The weights bring no {tensor.name} and the model has no rule for it; use the model's weights.")
     match init.kind:
         case "zeros":
-            return np.zeros(tensor.shape, np.float32)
+            return np.zeros(tensor.shape, tensor.dtype.value)
         case "ones":
-            return np.ones(tensor.shape, np.float32)
+            return np.ones(tensor.shape, tensor.dtype.value)
         case "normal":
             scaled = normal(tensor.elements, seed, tensor.name) * np.float32(init.scale)
             return scaled.reshape(tensor.shape)

@@ -17,6 +17,7 @@ from hedgerow_plans.graph.operator import (
 )
 from hedgerow_plans.graph.ops import (
     activation,
+    adaptive,
     attention,
     batch_norm,
     convolution,
@@ -51,6 +52,7 @@ _FAMILIES = (
     embedding,
     loss,
     update,
+    adaptive,
 )
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}

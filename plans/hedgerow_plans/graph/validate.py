@@ -76,7 +76,7 @@ def _tensors(graph: Graph) -> Iterator[str]:
             yield f"tensor {tensor.name!r} has {tensor.elements} elements; the limit is {MAXIMUM_ELEMENTS}."
         if tensor.resident and tensor.batched:
             yield f"tensor {tensor.name!r} is {tensor.role.value} and has a batch axis; a resident tensor has none."
-        if tensor.role in (Role.TRAINABLE, Role.STATE) and tensor.dtype is not DType.FLOAT32:
+        if tensor.role is Role.TRAINABLE and tensor.dtype is not DType.FLOAT32:
             kind = f"{tensor.role.value} and {tensor.dtype.value}"
             yield f"tensor {tensor.name!r} is {kind}; only float32 can be trained."
         yield from _init(tensor)

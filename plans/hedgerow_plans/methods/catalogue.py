@@ -1,9 +1,11 @@
 """All methods under one type; `apply` is the same call for each."""
 
+from hedgerow_plans.methods.adapter import Adapter
 from hedgerow_plans.methods.lora import Lora
-from hedgerow_plans.methods.selection import Full, Last
+from hedgerow_plans.methods.selection import Bias, Full, Last, NormLast
+from hedgerow_plans.methods.sparse import LayerShare, Sparse
 
-__all__ = ["Full", "Last", "Lora", "Method"]
+__all__ = ["Adapter", "Bias", "Full", "Last", "LayerShare", "Lora", "Method", "NormLast", "Sparse"]
 
-Method = Full | Last | Lora
+Method = Full | Last | Bias | NormLast | Lora | Adapter | Sparse
 """What a TrainingJob may ask for; `method.apply(graph)` rewrites a forward graph or raises a sentence."""

@@ -56,6 +56,12 @@ def _imagenet(name: str, family: str, builder: Callable[..., Graph], description
     return Entry(name, family, builder, _IMAGENET, _IMAGENET_CLASSES, description, settings)
 
 
+def _reconstructing(
+    name: str, family: str, builder: Callable[..., Graph], shape: tuple[int, ...], description: str, *settings: str
+) -> Entry:
+    return Entry(name, family, builder, shape, 0, description, settings, loss=_RECONSTRUCTION)
+
+
 def _tte(name: str, builder: Callable[..., Graph], description: str) -> Entry:
     return Entry(name, "tte", builder, _TTE, 2, f"{description}, norms folded, as TTE trains it", head_counts=False)
 
@@ -103,18 +109,8 @@ _ALL = (
         2,
         "MLPerf Tiny: is there a person",
     ),
-    Entry(
-        "ad-autoencoder",
-        "mlperf-tiny",
-        ad_autoencoder,
-        (640,),
-        0,
-        "MLPerf Tiny: sounds of machines",
-        loss=_RECONSTRUCTION,
-    ),
-    Entry(
-        "autoencoder", "autoencoder", autoencoder, (64,), 0, "Vibrations, as TinyOL", ("hidden",), loss=_RECONSTRUCTION
-    ),
+    _reconstructing("ad-autoencoder", "mlperf-tiny", ad_autoencoder, (640,), "MLPerf Tiny: sounds of machines"),
+    _reconstructing("autoencoder", "autoencoder", autoencoder, (64,), "Vibrations, as TinyOL", "hidden"),
     Entry("minilearn-cifar", "minilearn", minilearn_cifar, (3, 32, 32), 3, "MiniLearn: images"),
     Entry("minilearn-har", "minilearn", minilearn_har, (90, 3, 1), 6, "MiniLearn: movements"),
     Entry("minilearn-kws", "minilearn", minilearn_kws, (1, 62, 12), 5, "MiniLearn: spoken words"),

@@ -13,13 +13,14 @@ from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
 from hedgerow_plans.training import updates
 from hedgerow_plans.training.backward import differentiate_nodes
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
 LABELS = "labels"
 LOSSES = "losses"
 
-RESERVED_PREFIXES = ("grad.", "velocity.", "sum.", "mask.", "index.", "probabilities.", "sgd.", "accumulate.")
+_GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "accumulate.")
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
 
@@ -37,14 +38,14 @@ class TrainingGraphs:
         return self.direct, self.accumulating, self.evaluate
 
 
-def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGraphs:
+def differentiate(graph: Graph, optimizer: Optimizer, batch_size: int) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
     forward = pruned(graph)
     trainable = tuple(tensor for tensor in graph.tensors if tensor.role is Role.TRAINABLE)
     _check_reached(trainable, forward)
     state = tuple(tensor for parameter in trainable for tensor in optimizer.state(parameter))
-    residents = (*forward.resident(), *state)
+    residents = (*forward.resident(), *state, *optimizer.shared_state())
     nodes = (*forward.nodes, *_loss(forward.outputs[0]))
     tape = differentiate_nodes(nodes, residents, batch_size)
     return TrainingGraphs(

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import Graph, Node, Section, Tensor
 from hedgerow_plans.training.backward import Tape
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Optimizer
 
 
-def direct(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, outputs: tuple[str, ...]) -> Graph:
+def direct(tape: Tape, trainable: Sequence[Tensor], optimizer: Optimizer, outputs: tuple[str, ...]) -> Graph:
     """Return the graph for a batch in one piece: each update as soon as nobody reads the old value any more."""
     made, last_read = _made_at(tape.nodes), _last_read_at(tape.nodes)
     after: dict[int, list[Node]] = {}
@@ -20,10 +20,11 @@ def direct(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, outputs: tup
         gradient = tape.gradients[parameter.name]
         ready = max(made[gradient], last_read[parameter.name])
         after.setdefault(ready, []).append(optimizer.update(parameter, gradient, Section.BODY))
-    return Graph("direct", tape.tensors, tuple(_woven(tape.nodes, after)), outputs)
+    nodes = (*_woven(tape.nodes, after), *optimizer.after_updates(Section.BODY))
+    return Graph("direct", tape.tensors, nodes, outputs)
 
 
-def accumulating(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, outputs: tuple[str, ...]) -> Graph:
+def accumulating(tape: Tape, trainable: Sequence[Tensor], optimizer: Optimizer, outputs: tuple[str, ...]) -> Graph:
     """Return the graph for a batch in several pieces: gradients are summed, and parameters change at the end."""
     made = _made_at(tape.nodes)
     begin = [_zero(parameter) for parameter in trainable]
@@ -33,7 +34,7 @@ def accumulating(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, output
         after.setdefault(made[gradient], []).append(_accumulate(parameter, gradient, zero.outputs))
     finish = [optimizer.update(parameter, f"sum.{parameter.name}", Section.FINISH) for parameter in trainable]
     sums = [tensor for zero in begin for tensor in table.infer(zero, {})]
-    nodes = (*begin, *_woven(tape.nodes, after), *finish)
+    nodes = (*begin, *_woven(tape.nodes, after), *finish, *optimizer.after_updates(Section.FINISH))
     return Graph("accumulating", (*tape.tensors, *sums), nodes, outputs)
 
 

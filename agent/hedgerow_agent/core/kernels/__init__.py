@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from hedgerow_agent.core.kernels import (
     activation,
+    adaptive,
     attention,
     convolution,
     dense,
@@ -38,6 +39,7 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **embedding.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
+        **adaptive.KERNELS,
     }
 )
 
