@@ -32,5 +32,15 @@ CHECKS: tuple[Check, ...] = (
         "wrong Python, no network, no sudo, broken cache, port taken, disk full: a sentence each",
         (*PYTEST, "tests/provision"),
     ),
+    Check(
+        "graphs-published",
+        "memory figures that TinyTL and TTE print come out of our own graphs by their rules",
+        (*PYTEST, "tests/accounting"),
+    ),
+    Check(
+        "graphs-speed",
+        "BERT-base is built and differentiated in under 2 s, ResNet-50 in under 1 s",
+        ("make", "bench"),
+    ),
     Check("everything", "the whole suite with every long list in full", (*PYTEST, "tests"), timeout_seconds=6 * 3600),
 )

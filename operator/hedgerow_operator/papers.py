@@ -10,7 +10,7 @@ from hedgerow_operator.tables import table
 from hedgerow_plans.accounting import comparison
 from hedgerow_plans.accounting.comparison import Comparison
 
-_PAPERS: Mapping[str, Callable[[], tuple[Comparison, ...]]] = {"tte": comparison.tte}
+_PAPERS: Mapping[str, Callable[[], tuple[Comparison, ...]]] = {"tinytl": comparison.tinytl, "tte": comparison.tte}
 
 output_option = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from hedgerow_plans.accounting.tte import SparseUpdate
 
-PAPER = "paper"
-RECOMPUTED = "the authors' formula; not printed in the paper"
+PAPER = "printed there"
+RECOMPUTED = "by the authors' formula, not printed there"
 
 TINYTL_SOURCE = "TinyTL, arXiv 2007.11622: Table 2 and the memory axes of its figures, Flowers-102, batch 8"
 TTE_SOURCE = "TTE, arXiv 2206.15472: update schemes of the released code, and section 4.2 for the last 12 layers"
