@@ -88,7 +88,7 @@ def _tensor_out(tensor: Tensor) -> Json:
         "dtype": tensor.dtype,
         "batched": tensor.batched,
         "role": tensor.role,
-        "init": None if tensor.init is None else [tensor.init.kind, float(tensor.init.scale)],
+        "init": None if tensor.init is None else _init_out(tensor.init),
     }
 
 
@@ -104,9 +104,18 @@ def _tensor_in(value: Value) -> Tensor:
     )
 
 
+def _init_out(init: Init) -> list[object]:
+    """Return two items, and three more for values that are taken from another tensor."""
+    origin: list[object] = [init.source, init.ranking, init.axis] if init.source else []
+    return [init.kind, float(init.scale), *origin]
+
+
 def _init_in(value: Value) -> Init:
-    kind, scale = row_of(value, 2)
-    return Init(kind.text(), scale.number())
+    if isinstance(value.raw, list) and len(value.raw) == 2:
+        kind, scale = row_of(value, 2)
+        return Init(kind.text(), scale.number())
+    kind, scale, source, ranking, axis = row_of(value, 5)
+    return Init(kind.text(), scale.number(), source.text(), ranking.text(), axis.integer(0, _MOST_DIMENSIONS))
 
 
 def _node_out(node: Node) -> Json:

@@ -120,4 +120,4 @@ def _beside(layer: Node, tensors: tuple[Tensor, Tensor, Tensor], channels: int, 
         padded, after = f"{y.name}.padded", (missing, 0, 0)
         yield Node(padded, "pad", (made,), (padded,), attributes={"before": (0, 0, 0), "after": after})
         made = padded
-    yield Node(f"{y.name}.sum", "add", (base_of(y.name), made), (y.name,))
+    yield Node(f"{y.name}.part_sum", "add", (base_of(y.name), made), (y.name,))
