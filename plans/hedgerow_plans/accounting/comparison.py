@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hedgerow_plans.accounting import published
-from hedgerow_plans.accounting.published import PAPER, RECOMPUTED, TinyTlMethod
+from hedgerow_plans.accounting.published import TinyTlMethod
 from hedgerow_plans.accounting.tinytl import profile
 from hedgerow_plans.accounting.tte import last_layers, partial_backward
 from hedgerow_plans.graph.ir import Graph
@@ -59,14 +59,14 @@ def _tinytl_graphs() -> dict[str, Graph]:
 def _tinytl_training(method: TinyTlMethod, graph: Graph) -> Iterator[Comparison]:
     for side, megabytes in method.training_megabytes.items():
         total = profile(resized(graph, (3, side, side))).total_bytes(published.TINYTL_BATCH)
-        origin = RECOMPUTED if side in method.recomputed_sides else PAPER
-        source = f"{published.TINYTL_SOURCE}; {origin}"
+        printed = side not in method.recomputed_sides
+        source = published.TINYTL_SOURCE if printed else published.TINYTL_PROFILER_SOURCE
         yield Comparison(f"{method.name}@{side}", "MB", megabytes, total / _MEGABYTE, source)
 
 
 def _tinytl_size(method: TinyTlMethod, graph: Graph) -> Comparison:
     ours = profile(graph).parameter_bytes / _MEGABYTE
-    return Comparison(f"{method.name} model size", "MB", method.model_megabytes, ours, published.TINYTL_SOURCE)
+    return Comparison(f"{method.name} model size", "MB", method.model_megabytes, ours, published.TINYTL_PROFILER_SOURCE)
 
 
 def tte() -> tuple[Comparison, ...]:
@@ -87,4 +87,4 @@ def _last_layers() -> Comparison:
     model, count, kilobytes = published.TTE_LAST_LAYERS
     graph = zoo.build(model, input_shape=(3, published.TTE_SIDE, published.TTE_SIDE))
     ours = partial_backward(graph, last_layers(graph, count)).total_kib
-    return Comparison(f"{model} last {count} layers", "KiB", kilobytes, ours, published.TTE_SOURCE)
+    return Comparison(f"{model} last {count} layers", "KiB", kilobytes, ours, published.TTE_LAST_LAYERS_SOURCE)

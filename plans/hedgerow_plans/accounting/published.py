@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from hedgerow_plans.accounting.tte import SparseUpdate
 
-PAPER = "printed there"
-RECOMPUTED = "by the authors' formula, not printed there"
-
-TINYTL_SOURCE = "TinyTL, arXiv 2007.11622: Table 2 and the memory axes of its figures, Flowers-102, batch 8"
-TTE_SOURCE = "TTE, arXiv 2206.15472: update schemes of the released code, and section 4.2 for the last 12 layers"
+TINYTL_SOURCE = "TinyTL (arXiv 2007.11622), training memory on Flowers-102 at batch 8"
+TINYTL_PROFILER_SOURCE = "TinyTL's released profiler; the paper does not print it"
+TTE_SOURCE = "TTE (arXiv 2206.15472), names of the update schemes in the released code"
+TTE_LAST_LAYERS_SOURCE = "TTE (arXiv 2206.15472), the baseline that trains the last 12 layers"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""TinyTL's memory profiler, as its authors count: what makes "391 MB against 37 MB" (arXiv 2007.11622, section 3).
+"""TinyTL's memory profiler, as its authors count: what makes "391 MB against 37 MB" (arXiv 2007.11622).
 
 The network's leaves are walked once, forward. Each needs its input and its output for a moment, on top of all that was
 saved so far for the backward pass, on top of the input of the residual block around it. A trained weight of a layer or
