@@ -1,6 +1,7 @@
 """`hedgerow models`: what the zoo has and what training it takes, and one model in detail or as a picture."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -11,19 +12,29 @@ from hedgerow_operator.planning.requests import device_costs
 from hedgerow_operator.tables import parse_method, read_device_class, table
 from hedgerow_plans.accounting.cost import step_cost
 from hedgerow_plans.accounting.memory import account
-from hedgerow_plans.accounting.summary import ModelSummary, summarise
+from hedgerow_plans.accounting.summary import BATCH_SIZE, ModelSummary, summarise
 from hedgerow_plans.graph import text as graph_text
 from hedgerow_plans.graph.codec import graph_digest
 from hedgerow_plans.graph.drawing import draw
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph
+from hedgerow_plans.methods.catalogue import Adapter, Bias, Full, Last, LiteResidual, Lora, Method, NormLast, Sparse
 from hedgerow_plans.models import zoo
 from hedgerow_plans.resources.columns import format_energy
 from hedgerow_plans.resources.quantities import format_bytes
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
 
-_METHODS = ("full", "last", "lora:4")
+_METHODS: Mapping[str, Method] = {
+    "full": Full(),
+    "last": Last(),
+    "bias": Bias(),
+    "norm-last": NormLast(),
+    "lora:4": Lora(4),
+    "adapter:8": Adapter(8),
+    "lite-residual": LiteResidual(),
+    "sparse:12": Sparse(last_biases=12),
+}
 """What the list shows training bytes for; the first trains everything."""
 
 
@@ -31,18 +42,17 @@ _METHODS = ("full", "last", "lora:4")
 @output_option
 @click.pass_context
 def models(context: click.Context, output: str) -> None:
-    """List the models of the zoo: size, and exact bytes of training one sample at a time, by method."""
+    """List the models of the zoo: size, and exact bytes of training with a batch of 8, by method."""
     if context.invoked_subcommand is not None:
         return
-    methods = {name: parse_method(name) for name in _METHODS}
-    rows = [summarise(name, methods) for name in zoo.names()]
+    rows = [summarise(name, _METHODS) for name in zoo.names()]
     click.echo(json.dumps([_record(row) for row in rows], indent=2) if output == "json" else _list(rows))
 
 
 @models.command()
 @click.argument("name")
 @click.option("--method", default="full", show_default=True, help="full, last, lora:RANK or lora:RANK:ALPHA.")
-@click.option("--batch", "batch_size", default=1, show_default=True, type=click.IntRange(1, 65_536))
+@click.option("--batch", "batch_size", default=BATCH_SIZE, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--class-file", type=click.Path(path_type=Path), help="A DeviceClass manifest, for time and energy.")
 @click.option("--nodes", is_flag=True, help="Print the forward graph, one line per node.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the forward graph into NAME.svg or NAME.png.")
@@ -52,7 +62,7 @@ def show(  # noqa: PLR0917 - click passes one argument per option
     """Show one model: its digest, its memory while it trains, and what a step costs on a class of devices."""
     try:
         forward = parse_method(method).apply(zoo.build(name)).graph
-        training = differentiate(forward, Sgd(), batch_size).direct
+        training = differentiate(forward, Sgd(), batch_size, zoo.entry(name).loss).direct
     except GraphError as problem:
         raise click.ClickException(str(problem)) from problem
     lines = [*_size_lines(name, forward), *_memory_lines(training, batch_size)]
@@ -102,6 +112,7 @@ def _record(row: ModelSummary) -> dict[str, object]:
         "name": row.name,
         "parameters": row.parameters,
         "macs": row.macs,
+        "batchSize": BATCH_SIZE,
         "activationBytes": row.activation_bytes,
         "trainingBytes": dict(row.training_bytes),
     }

@@ -36,6 +36,7 @@ _MOST_RUNGS = 64
 _MOST_TENSORS = 100_000
 _MOST_STEPS = 1_000_000
 _MOST_NAMES = 64  # outputs of one node
+_MOST_REMARKS = 16
 
 _Json = dict[str, object]
 
@@ -82,14 +83,16 @@ def _program_out(program: Program) -> _Json:
         "mapped": program.mapped,
         "rungs": [_plan_out(rung) for rung in program.rungs],
         "evaluation": _plan_out(program.evaluation),
+        "remarks": program.remarks,
     }
 
 
 def _program_in(value: Value) -> Program:
     names = ("schema", "kernelTable", "model", "method", "deviceClass", "batchSize", "graphs", "delta", "resident")
-    schema, kernels, model, method, device_class, batch, graphs, delta, resident, size, mapped, rungs, evaluation = (
-        value.record(*names, "residentBytes", "mapped", "rungs", "evaluation")
+    schema, kernels, model, method, device_class, batch, graphs, delta, resident, size, mapped, rungs, *rest = (
+        value.record(*names, "residentBytes", "mapped", "rungs", "evaluation", "remarks")
     )
+    evaluation, remarks = rest
     return Program(
         schema=schema.integer(PROGRAM_SCHEMA, PROGRAM_SCHEMA),
         kernel_table=kernels.integer(),
@@ -104,6 +107,7 @@ def _program_in(value: Value) -> Program:
         mapped=mapped.texts(_MOST_TENSORS),
         rungs=tuple(_plan_in(item) for item in rungs.items(_MOST_RUNGS)),
         evaluation=_plan_in(evaluation),
+        remarks=remarks.texts(_MOST_REMARKS),
     )
 
 

@@ -34,7 +34,8 @@ def makers_of(graph: Graph) -> dict[str, list[int]]:
 
 def training_graphs(adapted: Adapted, optimizer: Sgd) -> tuple[Graph, Graph, Graph]:
     """All generated parameters reach the logits, so differentiating must not refuse."""
-    return differentiate(adapted.graph, optimizer, batch_size=8).all()
+    graphs = differentiate(adapted.graph, optimizer, batch_size=8)
+    return graphs.direct, graphs.accumulating, graphs.evaluate
 
 
 def is_update(node: Node) -> bool:

@@ -123,7 +123,7 @@ def test_a_file_over_the_limit_is_refused_before_it_is_parsed() -> None:
         (b'"batchSize":2', b'"batchSize":2.0', r"The program.batchSize is 2.0; expected a whole number"),
         (b'"batchSize":2', b'"batchSize":true', r"The program.batchSize is True; expected a whole number"),
         (b'"batchSize":2', b'"batchSize": 2', "not in canonical form"),
-        (b'"schema":1', b'"schema":2', r"The program.schema is 2; expected a whole number from 1 to 1"),
+        (b'"schema":2', b'"schema":1', r"The program.schema is 1; expected a whole number from 2 to 2"),
         (b'"dtype":"float32"', b'"dtype":"float64"', "is 'float64'; expected one of float32, int32"),
         (b'["normal",0.5]', b'["normal",NaN]', "is nan; expected a finite number"),
         (b'["normal",0.5]', b'["normal",1e999]', "is inf; expected a finite number"),

@@ -1,7 +1,7 @@
-"""A model of the zoo in a line: size, and what training it one sample at a time holds, by method.
+"""A model of the zoo in a line: size, and what training it on a small batch holds, by method.
 
-Training bytes are the exact keep-all peak of a step of plain SGD with a batch of one: everything resident, nothing
-recomputed or paged. They compare models and methods; what a device needs is for a plan to say.
+Training bytes are the exact keep-all peak of a step of plain SGD: everything resident, nothing recomputed or paged.
+They compare models and methods; what a device needs is for a plan to say.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,9 @@ from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
+
+BATCH_SIZE = 8
+"""Samples of a step; TinyTL's tables have the same, and norms that learn from the batch need more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,8 @@ class ModelSummary:
 def summarise(name: str, methods: Mapping[str, Method]) -> ModelSummary:
     """Return the figures of a model of the zoo; the first method is the one that trains everything."""
     size = zoo.published_size(name)
-    graph = zoo.build(name)
-    accounts = {label: _training(graph, method) for label, method in methods.items()}
+    graph, loss = zoo.build(name), zoo.entry(name).loss
+    accounts = {label: _training(graph, method, loss) for label, method in methods.items()}
     first = next(iter(accounts.values()), None)
     return ModelSummary(
         name,
@@ -42,8 +45,9 @@ def summarise(name: str, methods: Mapping[str, Method]) -> ModelSummary:
     )
 
 
-def _training(graph: Graph, method: Method) -> MemoryAccount | None:
+def _training(graph: Graph, method: Method, loss: str) -> MemoryAccount | None:
     try:
-        return account(differentiate(method.apply(graph).graph, Sgd(), 1).direct, 1)
+        adapted = method.apply(graph)
     except MethodError:
         return None
+    return account(differentiate(adapted.graph, Sgd(), BATCH_SIZE, loss).direct, BATCH_SIZE)

@@ -12,9 +12,9 @@ It is a rule for comparing papers, not a promise: our own account of the same gr
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hedgerow_plans.graph import running_statistics
 from hedgerow_plans.graph.ir import Graph, Node, Role
 from hedgerow_plans.graph.operator import Tensors
-from hedgerow_plans.models.counting import running_statistics
 
 TRAINED_PARAMETER_BYTES = 4
 FROZEN_PARAMETER_BYTES = 1
@@ -55,7 +55,7 @@ def profile(graph: Graph) -> Profile:
 
 def _parameter_bytes(graph: Graph) -> int:
     bytes_each = {Role.TRAINABLE: TRAINED_PARAMETER_BYTES, Role.FROZEN: FROZEN_PARAMETER_BYTES}
-    measured = running_statistics(graph)
+    measured = running_statistics.names(graph)
     parameters = (tensor for tensor in graph.tensors if tensor.role in bytes_each and tensor.name not in measured)
     return sum(bytes_each[tensor.role] * tensor.elements for tensor in parameters)
 

@@ -32,3 +32,11 @@ def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: in
 def tile_of(elements: int, tile_elements: int) -> int:
     """Return how many elements of a flat array make one tile; the last tile may be shorter."""
     return min(elements, tile_elements)
+
+
+def channels_per_tile(groups: int, channels_per_group: int, pixels: int, tile_elements: int) -> tuple[int, int]:
+    """Return how many groups, and how many channels of each, of one image make a tile: whole groups if they fit."""
+    group = channels_per_group * pixels
+    if group <= tile_elements:
+        return images_per_tile(groups, group, tile_elements), channels_per_group
+    return 1, images_per_tile(channels_per_group, pixels, tile_elements)

@@ -8,7 +8,7 @@ of base weights serves every method.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hedgerow_plans.graph import table
+from hedgerow_plans.graph import running_statistics, table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph, Init, Node, Role, Tensor
 
@@ -73,9 +73,9 @@ def rewritten(graph: Graph, method: str, parameters: Iterable[Tensor], nodes: Co
 
 
 def train_only(graph: Graph, names: Collection[str]) -> Adapted:
-    """Make the named parameters trainable and freeze all others."""
-    wanted = frozenset(names)
-    tensors = tuple(_with_role(tensor, tensor.name in wanted) for tensor in graph.tensors)
+    """Make the named parameters trainable and freeze all others, and with them statistics the model never moves."""
+    chosen = set(names) - running_statistics.fixed(graph.nodes)
+    tensors = tuple(_with_role(tensor, tensor.name in chosen) for tensor in graph.tensors)
     delta = tuple(tensor.name for tensor in tensors if tensor.role is Role.TRAINABLE)
     return Adapted(replace(graph, tensors=tensors), delta)
 

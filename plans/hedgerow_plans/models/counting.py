@@ -10,13 +10,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hedgerow_plans.graph import running_statistics
 from hedgerow_plans.graph.ir import Graph, Node, Tensor
 
 HEAD = "logits"
 """The layer that a task replaces; models whose publication leaves it out are counted without it."""
-
-_FIRST_STATISTIC = 3
-"""Inputs of a batch norm from here on are its running statistics."""
 
 Tensors = Mapping[str, Tensor]
 
@@ -47,14 +45,8 @@ def head_size(graph: Graph) -> Size:
 
 def count_parameters(graph: Graph) -> int:
     """Return how many numbers training can change."""
-    statistics = running_statistics(graph)
+    statistics = running_statistics.names(graph)
     return sum(tensor.elements for tensor in graph.resident() if tensor.name not in statistics)
-
-
-def running_statistics(graph: Graph) -> frozenset[str]:
-    """Return the names of the running means and variances of batch norms."""
-    norms = (node for node in graph.nodes if node.op == "batch_norm")
-    return frozenset(name for node in norms for name in node.inputs[_FIRST_STATISTIC:])
 
 
 def count_macs(graph: Graph) -> int:

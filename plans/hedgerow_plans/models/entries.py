@@ -94,7 +94,7 @@ _ALL = (
         (3, 299, 299),
         _IMAGENET_CLASSES,
         "InceptionV3 without its auxiliary classifier",
-        ("auxiliary",),
+        ("width", "auxiliary"),
     ),
     _tte("mobilenetv2-0.35", mobilenetv2_035, "MobileNetV2 with 0.35 of its channels"),
     _tte("proxylessnas-0.3", proxylessnas_03, "ProxylessNAS with 0.3 of its channels"),

@@ -4,6 +4,8 @@ Every model reads samples into `x` and ends in a tensor called `logits`. By defa
 of its publication; a job may ask for others. Dropout is left out everywhere, so that what is planned is what is run.
 """
 
+from dataclasses import replace
+
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.models import counting
@@ -45,7 +47,8 @@ def build(
     if unknown:
         known = ", ".join(model.settings) or "none"
         raise GraphError(f"Model {name!r} has no setting {unknown[0]!r}; known are {known}.")
-    return model.builder(wanted, input_shape or model.input_shape, **settings)
+    graph = model.builder(wanted, input_shape or model.input_shape, **settings)
+    return replace(graph, name=name)
 
 
 def published_size(name: str) -> counting.Size:

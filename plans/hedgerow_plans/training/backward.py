@@ -51,8 +51,10 @@ def _wanted(nodes: Sequence[Node], trainable: Sequence[str]) -> set[str]:
 
 def _saving(node: Node) -> Node:
     """Return the node with the extra output that its backward reads, if its operator has one."""
-    saved = table.operator(node.op).saved
-    return replace(node, outputs=(node.outputs[0], f"{saved}.{node.outputs[0]}")) if saved else node
+    row = table.operator(node.op)
+    if not (row.saved and row.saves(node)):
+        return node
+    return replace(node, outputs=(node.outputs[0], f"{row.saved}.{node.outputs[0]}"))
 
 
 class _Writer:

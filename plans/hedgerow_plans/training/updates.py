@@ -12,14 +12,23 @@ from hedgerow_plans.training.backward import Tape
 from hedgerow_plans.training.optimizers import Optimizer
 
 
-def direct(tape: Tape, trainable: Sequence[Tensor], optimizer: Optimizer, outputs: tuple[str, ...]) -> Graph:
-    """Return the graph for a batch in one piece: each update as soon as nobody reads the old value any more."""
+def direct(
+    tape: Tape, trainable: Sequence[Tensor], optimizer: Optimizer, outputs: tuple[str, ...], moves: Sequence[Node] = ()
+) -> Graph:
+    """Return the graph for a batch in one piece: each update as soon as nobody reads the old value any more.
+
+    Running statistics move after the last reader of what moves them, and not before the loss: what a strategy takes
+    for the forward pass, and may run again, must not contain an update.
+    """
     made, last_read = _made_at(tape.nodes), _last_read_at(tape.nodes)
     after: dict[int, list[Node]] = {}
     for parameter in trainable:
         gradient = tape.gradients[parameter.name]
         ready = max(made[gradient], last_read[parameter.name])
         after.setdefault(ready, []).append(optimizer.update(parameter, gradient, Section.BODY))
+    loss = made[outputs[0]]
+    for move in moves:
+        after.setdefault(max(loss, last_read.get(move.inputs[0], 0)), []).append(move)
     nodes = (*_woven(tape.nodes, after), *optimizer.after_updates(Section.BODY))
     return Graph("direct", tape.tensors, nodes, outputs)
 

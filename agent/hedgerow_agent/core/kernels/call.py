@@ -25,6 +25,8 @@ class Runtime:
     learning_rate: float = 0.0
     fields: Mapping[str, Array] = field(default_factory=dict)  # whole arrays, by the input's field name
     rows: Rows = field(default_factory=lambda: slice(0, 0))  # the samples of this micro-batch
+    seed: int = 0  # of the job
+    step: int = 0  # optimiser steps taken before this one
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hedgerow_plans.graph.ir import Node, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.ops.dense import grad_bias
-from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, channels_per_tile
 
 BATCH, RUNNING = "batch", "running"
 
@@ -112,17 +112,18 @@ def _grad_input_scratch(call: Call) -> int:
     return 4 * channels * (call.micro_batch + 3 if is_batch(call.node) else 1)
 
 
-def channel_tile_elements(x: Tensor) -> int:
-    """Return the elements of as many channels of one sample as are centred at once."""
+def channel_tile_elements(x: Tensor, groups: int) -> int:
+    """Return the elements of as many channels of one sample as are worked on at once."""
     channels = x.shape[0]
     pixels = x.elements // channels
-    return pixels * images_per_tile(channels, pixels, NORM_TILE_ELEMENTS)
+    whole, part = channels_per_tile(groups, channels // groups, pixels, NORM_TILE_ELEMENTS)
+    return whole * part * pixels
 
 
 def _grad_weight_scratch(call: Call) -> int:
     """Return one number per sample and channel, one per channel, and a tile of centred values."""
     x = call.inputs[1]
-    return 4 * (x.shape[0] * (call.micro_batch + 1) + channel_tile_elements(x))
+    return 4 * (x.shape[0] * (call.micro_batch + 1) + channel_tile_elements(x, x.shape[0]))
 
 
 def _infer_update(call: Call) -> tuple[Tensor, ...]:

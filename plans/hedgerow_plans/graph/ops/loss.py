@@ -8,6 +8,9 @@ from hedgerow_plans.graph.ir import DType, Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
 
+LOSSES = ("cross_entropy", "mse", "bce")
+"""Operators whose first output is the loss of each sample; inputs are the output of a network and its targets."""
+
 _BATCH_SIZE = {"batch_size": AttributeRule(Kind.INTEGER)}
 
 

@@ -32,7 +32,7 @@ def _infer_rows(call: Call, statistics: int) -> tuple[Tensor, ...]:
         expect.shape(call, expect.parameter(call, tensor, rank=len(weight.shape)), weight.shape)
     leading = _leading(call, x, weight.shape)
     y = call.output(0, x.shape)
-    return (y, call.output(1, (statistics, *leading))) if len(call.node.outputs) > 1 else (y,)
+    return (y, call.output(1, (*leading, statistics))) if len(call.node.outputs) > 1 else (y,)
 
 
 def _row_scratch(call: Call, statistics: int) -> int:
@@ -45,7 +45,7 @@ def _infer_rows_grad_input(call: Call, statistics: int) -> tuple[Tensor, ...]:
     gradient, x, saved, weight = call.inputs
     expect.alike(call, expect.samples(call, gradient), expect.samples(call, x))
     leading = _leading(call, x, expect.parameter(call, weight, rank=len(weight.shape)).shape)
-    expect.shape(call, expect.samples(call, saved), (statistics, *leading))
+    expect.shape(call, expect.samples(call, saved), (*leading, statistics))
     return (call.output(0, x.shape),)
 
 
@@ -64,7 +64,7 @@ def _infer_rows_grad_weight(call: Call, statistics: int) -> tuple[Tensor, ...]:
     gradient, x, saved = call.inputs
     expect.alike(call, expect.samples(call, gradient), expect.samples(call, x))
     leading = _leading(call, x, call.shape())
-    expect.shape(call, expect.samples(call, saved), (statistics, *leading))
+    expect.shape(call, expect.samples(call, saved), (*leading, statistics))
     return (call.output(0, call.shape(), batched=False),)
 
 
@@ -95,7 +95,7 @@ def _infer_group_norm(call: Call) -> tuple[Tensor, ...]:
     for tensor in call.inputs[1:]:
         expect.shape(call, expect.parameter(call, tensor, rank=1), x.shape[:1])
     y = call.output(0, x.shape)
-    return (y, call.output(1, (2, groups))) if len(call.node.outputs) > 1 else (y,)
+    return (y, call.output(1, (groups, 2))) if len(call.node.outputs) > 1 else (y,)
 
 
 def _group_norm_scratch(call: Call) -> int:
@@ -105,7 +105,7 @@ def _group_norm_scratch(call: Call) -> int:
 def _check_group_grad(call: Call) -> Tensor:
     gradient, x, saved = call.inputs[:3]
     expect.alike(call, expect.samples(call, gradient), expect.samples(call, x))
-    expect.shape(call, expect.samples(call, saved), (2, _check_groups(call, x)))
+    expect.shape(call, expect.samples(call, saved), (_check_groups(call, x), 2))
     return x
 
 
@@ -116,8 +116,9 @@ def _infer_group_grad_input(call: Call) -> tuple[Tensor, ...]:
 
 
 def _group_grad_input_scratch(call: Call) -> int:
-    """Return, for each sample, two sums per channel and two per group."""
-    return 4 * 2 * call.micro_batch * (call.inputs[0].shape[0] + call.integer("groups"))
+    """Return, for each sample, two sums per channel and two per group; and a tile of weighted gradients."""
+    x, groups = call.inputs[1], call.integer("groups")
+    return 4 * (2 * call.micro_batch * (x.shape[0] + groups) + channel_tile_elements(x, groups))
 
 
 def _infer_group_grad_weight(call: Call) -> tuple[Tensor, ...]:
@@ -127,7 +128,7 @@ def _infer_group_grad_weight(call: Call) -> tuple[Tensor, ...]:
 def _group_grad_weight_scratch(call: Call) -> int:
     """Return one number per sample and channel, and a tile of centred values."""
     x = call.inputs[1]
-    return 4 * (call.micro_batch * x.shape[0] + channel_tile_elements(x))
+    return 4 * (call.micro_batch * x.shape[0] + channel_tile_elements(x, call.integer("groups")))
 
 
 def _infer_standardise(call: Call) -> tuple[Tensor, ...]:
@@ -176,8 +177,8 @@ def _rows_operators(name: str, parameters: int, statistics: int) -> tuple[Operat
             inputs=(1 + parameters, 1 + parameters),
             outputs=(1, 2),
             attributes=_EPSILON,
-            # square, its sum, and each parameter; with a mean also sum and difference
-            flops=lambda call: call.samples(call.inputs[0]) * (1 + 3 * statistics if statistics == 1 else 7),
+            # square, its sum, inverse deviation and weight; with a mean also sum, difference and bias
+            flops=lambda call: call.samples(call.inputs[0]) * (1 + 3 * statistics),
             scratch_bytes=lambda call: _row_scratch(call, statistics),
             backward=(_rows_grad_input, _rows_grad_weight, _rows_grad_bias)[: 1 + parameters],
             saved="statistics",
