@@ -40,12 +40,16 @@ _METHODS: Mapping[str, Method] = {
 
 @click.group(invoke_without_command=True)
 @output_option
+@click.option("--only", multiple=True, metavar="NAME", help="List this model; repeat for more. All take a while.")
 @click.pass_context
-def models(context: click.Context, output: str) -> None:
+def models(context: click.Context, output: str, only: tuple[str, ...]) -> None:
     """List the models of the zoo: size, and exact bytes of training with a batch of 8, by method."""
     if context.invoked_subcommand is not None:
         return
-    rows = [summarise(name, _METHODS) for name in zoo.names()]
+    try:
+        rows = [summarise(name, _METHODS) for name in only or zoo.names()]
+    except GraphError as problem:
+        raise click.ClickException(str(problem)) from problem
     click.echo(json.dumps([_record(row) for row in rows], indent=2) if output == "json" else _list(rows))
 
 

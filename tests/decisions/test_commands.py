@@ -34,13 +34,6 @@ def test_help_teaches() -> None:
     assert "release device/pump-07" in CliRunner().invoke(plugin, ["--help"]).output
 
 
-def test_models_are_listed_with_their_size() -> None:
-    code, text = run("models")
-    assert code == 0
-    assert text.splitlines()[0].split() == ["MODEL", "PARAMETERS"]
-    assert {line.split()[0] for line in text.splitlines()[1:]} == set(zoo.names())
-
-
 def test_the_ladder_of_a_board_is_shown(class_file: Path) -> None:
     code, text = run("plan", "--model", "mlp", "--method", "lora:4", "--class-file", class_file, "--batch", "16")
     assert code == 0, text

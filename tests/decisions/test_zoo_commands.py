@@ -61,11 +61,12 @@ def test_training_bytes_are_given_for_every_method_that_applies(listed: dict[str
     assert listed["vgg11"]["trainingBytes"]["norm-last"] is None  # type: ignore[index]
 
 
-def test_the_table_has_a_line_for_every_model() -> None:
-    heading, *lines = run("models").splitlines()
+def test_the_table_has_a_line_for_every_model_asked_for() -> None:
+    heading, *lines = run("models", "--only", "resnet18", "--only", "mlp").splitlines()
     assert heading.split()[:4] == ["MODEL", "PARAMETERS", "MACS", "ACTIVATIONS"]
-    assert tuple(line.split()[0] for line in lines) == zoo.names()
-    assert "11,689,512" in next(line for line in lines if line.startswith("resnet18 "))
+    assert [line.split()[0] for line in lines] == ["resnet18", "mlp"]
+    assert "11,689,512" in lines[0]
+    assert lines[1].split()[-2:] == ["-", "-"]  # no lite residual without images, and fewer than 12 layers
 
 
 def test_one_model_is_shown_with_its_memory_and_its_cost_on_a_board(tmp_path: Path) -> None:
@@ -102,6 +103,7 @@ def test_a_papers_figures_are_printed_beside_ours(paper: str, count: int) -> Non
         (("models", "show", "huge"), "There is no model 'huge' in the zoo; known are"),
         (("models", "show", "mlp", "--method", "magic"), "'magic' is not a method"),
         (("models", "show", "mlp", "--plot", "mlp.doc"), "write NAME.svg or NAME.png"),
+        (("models", "--only", "huge"), "There is no model 'huge' in the zoo; known are"),
         (("models", "-o", "xml"), "'xml' is not one of 'table', 'json'"),
         (("tables", "poet"), "'poet' is not one of 'tinytl', 'tte'"),
     ],

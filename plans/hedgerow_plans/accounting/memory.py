@@ -6,15 +6,17 @@ account and a plan never disagree about who lives when.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
 from hedgerow_plans.graph.ir import Graph, Role, Section
-from hedgerow_plans.planning.problem import DeviceCosts, Problem, pose
+from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import place_residents
 from hedgerow_plans.planning.sequence import straight, trace
 
 _NO_COSTS = DeviceCosts(flops_per_second=1, picojoules_per_flop=0)
+_BYTES_ONLY = Measures(flops=lambda _node, _tensors, _micro_batch: 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +63,21 @@ def account(graph: Graph, micro_batch: int) -> MemoryAccount:
     by_role = Counter(dict.fromkeys(Role, 0))
     for tensor in graph.resident():
         by_role[tensor.role] += tensor.bytes(1)
+    lives = _lives(problem)
     trainable, frozen, state = by_role[Role.TRAINABLE], by_role[Role.FROZEN], by_role[Role.STATE]
     return MemoryAccount(
         trainable_bytes=trainable,
         frozen_bytes=frozen,
         state_bytes=state,
         scratch_bytes=max(problem.scratch_bytes, default=0),
-        saved_bytes=_saved_bytes(problem),
+        saved_bytes=_saved_bytes(graph, lives),
         working_set_bytes=trainable + frozen + state + _largest_node_bytes(problem),
-        live_bytes=_profile(problem, trainable + frozen + state),
+        live_bytes=_profile(problem, lives, trainable + frozen + state),
     )
 
 
 def _pose(graph: Graph, micro_batch: int) -> Problem:
-    return pose(graph, place_residents([graph]), _NO_COSTS, micro_batch=micro_batch)
+    return pose(graph, place_residents([graph]), _NO_COSTS, micro_batch=micro_batch, measures=_BYTES_ONLY)
 
 
 def _lives(problem: Problem) -> tuple[Lifetime, ...]:
@@ -85,9 +88,9 @@ def _lives(problem: Problem) -> tuple[Lifetime, ...]:
     )
 
 
-def _profile(problem: Problem, resident_bytes: int) -> tuple[int, ...]:
+def _profile(problem: Problem, lives: Iterable[Lifetime], resident_bytes: int) -> tuple[int, ...]:
     changes = [0] * (len(problem.graph.nodes) + 1)
-    for life in _lives(problem):
+    for life in lives:
         changes[life.birth] += life.bytes
         changes[life.last + 1] -= life.bytes
     live = zip(accumulate(changes), problem.scratch_bytes, strict=False)
@@ -102,14 +105,11 @@ def _largest_node_bytes(problem: Problem) -> int:
     return max(map(needed, range(len(problem.graph.nodes))), default=0)
 
 
-def _saved_bytes(problem: Problem) -> int:
+def _saved_bytes(graph: Graph, lives: Iterable[Lifetime]) -> int:
     """Return the bytes made up to the loss and read after it; 0 in a graph that has no loss to go back from."""
-    graph = problem.graph
-    losses = [at for at, node in enumerate(graph.nodes) if set(node.outputs) & set(graph.outputs)]
+    losses = [at for at, node in enumerate(graph.nodes) if not set(node.outputs).isdisjoint(graph.outputs)]
     if not losses or not any(node.updates for node in graph.nodes):
         return 0
-    lives = _lives(problem)
-    outputs = set(graph.outputs)
     body = {at for at, node in enumerate(graph.nodes) if node.section is Section.BODY}
     crossing = (life for life in lives if life.birth in body and life.birth <= losses[-1] < life.last)
-    return sum(life.bytes for life in crossing if life.tensor not in outputs)
+    return sum(life.bytes for life in crossing if life.tensor not in graph.outputs)
