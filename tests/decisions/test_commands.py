@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from hedgerow_operator.cli import hedgerow
 from hedgerow_operator.plugin import plugin
-from hedgerow_plans.models import zoo
 from hedgerow_plans.protocol.keys import parse_private_key, parse_trusted_keys
 from support.worlds import BOARD
 
