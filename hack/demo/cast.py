@@ -60,7 +60,7 @@ def class_manifests() -> str:
     )
 
 
-def job_manifest(sha256: str, epochs: int) -> str:
+def job_manifest(sha256: str, epochs: int, name: str = JOB, checkpoints_kept: int = 5) -> str:
     """Return the TrainingJob as YAML."""
     spec = {
         "model": {
@@ -78,9 +78,9 @@ def job_manifest(sha256: str, epochs: int) -> str:
             "optimizer": {"sgd": {"learningRate": "0.02", "momentum": "0.9"}},
         },
         "devices": {"selector": {"matchLabels": SELECTOR}},
-        "checkpoint": {"everySteps": 20, "keep": 5},
+        "checkpoint": {"everySteps": 20, "keep": checkpoints_kept},
     }
-    return yaml.safe_dump(_manifest("TrainingJob", {"name": JOB, "namespace": FLEET}, spec), sort_keys=False)
+    return yaml.safe_dump(_manifest("TrainingJob", {"name": name, "namespace": FLEET}, spec), sort_keys=False)
 
 
 def _manifest(kind: str, metadata: dict[str, str], spec: object) -> dict[str, object]:

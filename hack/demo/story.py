@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from demo.cast import (
     JOB,
     SQUEEZED_ALLOWANCE,
     SQUEEZED_CLASS,
+    DeviceRole,
     class_manifests,
     job_manifest,
 )
@@ -43,16 +45,17 @@ class Story:
     stage: Stage
     data: SampleData
     show: Show
+    devices: Sequence[DeviceRole] = DEVICES
     started_at: float = 0.0
     timelines: dict[str, list[MemorySample]] = field(default_factory=dict)
 
     def register(self) -> None:
-        """Act 1: six devices come up by themselves."""
-        self.show.say("\n[bold]1. Six devices start and register themselves.[/bold]")
+        """Act 1: the devices come up by themselves."""
+        self.show.say(f"\n[bold]1. {len(self.devices)} devices start and register themselves.[/bold]")
         self.stage.kubectl("apply", "-f", "-", input=class_manifests())
-        for role in DEVICES:
+        for role in self.devices:
             self.stage.start_agent(role.name)
-        wait_until("all devices are registered", lambda: len(self._look()) == len(DEVICES), 120)
+        wait_until("all devices are registered", lambda: len(self._look()) == len(self.devices), 120)
         self.show.say(self.stage.kubectl("get", "devices", "-n", FLEET).stdout)
 
     def train(self) -> None:
@@ -72,7 +75,7 @@ class Story:
 
     def roll_back(self) -> RollbackEnding:
         """Act 3: one device goes back to the base model, over the air."""
-        probe = self._probe(ROLLED_BACK)
+        probe = self.probe(ROLLED_BACK)
         before_training, after_training = base_model.predict(self.data.base, probe), self.predict(ROLLED_BACK, probe)
         self.show.say(f"[bold]5. kubectl hedgerow rollback device/{ROLLED_BACK} --to base[/bold]")
         said = self.stage.kubectl("hedgerow", "rollback", f"device/{ROLLED_BACK}", "--to", "base", "-n", FLEET)
@@ -86,7 +89,7 @@ class Story:
         views = self._look()
         twins = read_twins(self.stage.broker, list(views))
         endings = []
-        for role in DEVICES:
+        for role in self.devices:
             view, progress = views[role.name], twins[role.name].progress
             if progress is None or view.accuracy_before is None or view.accuracy_after is None:
                 raise ServerProblem(f"{role.name} ended without figures: {view}")
@@ -129,7 +132,8 @@ class Story:
             raise ServerProblem(f"{device} could not predict: {answer.stderr.strip()}")
         return tuple(json.loads(answer.stdout)["predictions"])
 
-    def _probe(self, device: str) -> Images:
+    def probe(self, device: str) -> Images:
+        """Return a fixed set of samples as a device sees them."""
         with np.load(self.data.datasets[device]) as images:
             return Images(images["x"][:PROBE_SAMPLES], images["y"][:PROBE_SAMPLES])
 

@@ -17,7 +17,7 @@ from sampledata.base_model import BaseModel, Recipe
 from sampledata.images import Images, deal, load_mnist
 
 BASE_IMAGES = 2000
-DEVICE_IMAGES = 450
+DEVICE_IMAGES = 500
 DEAL_SEED = 11
 
 

@@ -32,6 +32,32 @@ CHECKS: tuple[Check, ...] = (
         "wrong Python, no network, no sudo, broken cache, port taken, disk full: a sentence each",
         (*PYTEST, "tests/provision"),
     ),
+    Check("slice-demo", "the story of the demo is true, in full, on this machine", ("make", "demo")),
+    Check(
+        "slice-outside",
+        "from kubectl apply to a rolled-back device, seen only through kubectl, MQTT and Prometheus, all six devices",
+        (*PYTEST, "tests/e2e/test_slice.py"),
+    ),
+    Check(
+        "slice-kills",
+        "kill -9 of agent, trainer, operator and broker (store deleted) at ten seeds' moments: same bits, nothing lost",
+        (*PYTEST, "tests/e2e/test_kills.py"),
+    ),
+    Check(
+        "slice-rungs",
+        "every rung gives the same parameters, and the measured peak is the promised one",
+        (*PYTEST, "tests/training"),
+    ),
+    Check(
+        "slice-device",
+        "the agent alone on a real broker: refusals, rungs, rollback, interruptions, memory limits, idle memory",
+        (*PYTEST, "tests/device"),
+    ),
+    Check(
+        "slice-cluster",
+        "CRDs, operator and chart on a real API server; bad manifests are refused or explained with golden text",
+        (*PYTEST, "tests/cluster", "tests/resources", "tests/chart", "tests/decisions"),
+    ),
     Check(
         "graphs-published",
         "memory figures that TinyTL and TTE print come out of our own graphs by their rules",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hedgerow_operator import commands, papers, tables, zoo_commands
 from hedgerow_plans.protocol import keys as key_files
@@ -11,7 +12,7 @@ from hedgerow_plans.protocol import keys as key_files
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hedgerow", message="hedgerow %(version)s")
 def hedgerow() -> None:
-    r"""Train models on fleets of edge devices, inside hard memory and energy budgets.
+    """Train models on fleets of edge devices, inside hard memory and energy budgets.
 
     \b
     A first look:
@@ -22,13 +23,14 @@ def hedgerow() -> None:
                                           what fits on a board, before any device sees it
       hedgerow get jobs                   how far jobs are
       hedgerow get devices                what each device does
+
     \b
     When something went wrong:
       hedgerow rollback device/pump-07 --to previous --wait
       hedgerow release device/pump-07     let it train again
-    \b
+
     Jobs and device classes are Kubernetes resources: `kubectl explain trainingjob.spec` describes them.
-    """
+    """  # noqa: D301 - \\b is click's mark for a paragraph whose lines stay as they are
 
 
 for command in (
@@ -88,8 +90,25 @@ def generate(output: Path) -> None:
         ) from None
     except OSError as problem:
         raise click.ClickException(f"{output} cannot be written: {problem.strerror}.") from problem
-    public = key.public_key()
     click.echo(f"Wrote the private key to {output}: keep it secret, and give it to the operator as a Secret.")
+    _say_whom_to_trust(key)
+
+
+@keys.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def show(file: Path) -> None:
+    """Print the line for the agents' configuration again, from the private key in FILE."""
+    try:
+        key = key_files.parse_private_key(file.read_text(encoding="ascii"))
+    except (OSError, ValueError) as problem:
+        raise click.ClickException(
+            f"{file} holds no signing key ({problem}); make one with `hedgerow keys generate`."
+        ) from None
+    _say_whom_to_trust(key)
+
+
+def _say_whom_to_trust(key: Ed25519PrivateKey) -> None:
+    public = key.public_key()
     click.echo("Add to every agent's configuration:\n\n[keys]")
     click.echo(f'trusted = {{ {key_files.key_id(public)} = "{key_files.public_key_text(public)}" }}')
 

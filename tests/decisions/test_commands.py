@@ -25,6 +25,13 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+def test_examples_in_the_help_stand_on_lines_of_their_own() -> None:
+    lines = run("--help")[1].splitlines()
+
+    assert "\\b" not in "".join(lines)
+    assert any(line.strip().startswith("hedgerow release device/pump-07") for line in lines)
+
+
 def test_help_teaches() -> None:
     code, text = run("--help")
     assert code == 0
@@ -75,3 +82,15 @@ def test_a_generated_key_is_private_and_its_line_is_what_agents_trust(tmp_path: 
     (trusted,) = parse_trusted_keys({name: value.strip('"')}).values()
     assert trusted.public_bytes_raw() == key.public_key().public_bytes_raw()
     assert "is not overwritten" in run("keys", "generate", "--output", file)[1]
+    assert run("keys", "show", file)[1] in text
+
+
+def test_a_file_without_a_key_is_named_and_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "other.key"
+    file.write_text("c2VjcmV0")
+
+    code, text = run("keys", "show", file)
+
+    assert code == 1
+    assert f"{file} holds no signing key" in text
+    assert "c2VjcmV0" not in text

@@ -132,7 +132,7 @@ def test_an_idle_agent_stays_small_and_imports_no_numpy(device: Device, operator
         used = resident_bytes(agent.pid)
         with open(f"/proc/{agent.pid}/maps") as maps:  # noqa: PTH123
             mapped = maps.read()
-        print(f"idle agent: {used / 1e6:.1f} MB resident")
+        print(f"FIGURE idle agent{' with metrics' if metrics else ''}: {used / 1e6:.1f} MB resident")
         assert used <= IDLE_LIMIT_BYTES
         assert "numpy" not in mapped
         assert "safetensors" not in mapped

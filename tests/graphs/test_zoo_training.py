@@ -1,4 +1,4 @@
-"""Every network of the zoo can be trained whole: it differentiates, small ones are planned, and none is slow to build."""
+"""Every network of the zoo can be trained whole: it differentiates, small ones are planned, none is slow to build."""
 
 import time
 

@@ -27,7 +27,8 @@ def check(root: Path) -> "subprocess.CompletedProcess[str]":
 def copied_root(tmp_path: Path) -> Path:
     (tmp_path / "hack").mkdir()
     shutil.copy(ROOT / "hack" / "crds", tmp_path / "hack" / "crds")
-    shutil.copytree(ROOT / "crds", tmp_path / "crds")
+    for folder in ("crds", "helm/hedgerow/files/crds"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
 
@@ -44,7 +45,7 @@ def test_a_changed_file_a_missing_file_and_a_file_too_many_are_all_noticed(copie
     checked = check(copied_root)
 
     assert checked.returncode == 1
-    assert "devices.yaml, gadgets.yaml, trainingjobs.yaml" in checked.stderr
+    assert "crds/devices.yaml, crds/gadgets.yaml, crds/trainingjobs.yaml" in checked.stderr
 
 
 def test_writing_again_repairs_the_folder_and_keeps_its_readme(copied_root: Path) -> None:

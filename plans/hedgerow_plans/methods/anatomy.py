@@ -98,12 +98,6 @@ def sole_reader(graph: Graph, tensor: str) -> Node | None:
     return readers[0] if len(readers) == 1 and tensor not in graph.outputs else None
 
 
-def fixed_statistics(graph: Graph) -> frozenset[str]:
-    """Return the running statistics of norms that are told never to train them."""
-    nodes = (node for node in graph.nodes if node.op == "batch_norm" and node.attributes["statistics"] == "running")
-    return frozenset(name for node in nodes for name in node.inputs[3:])
-
-
 def groups_of(node: Node) -> int:
     """Return in how many groups a layer treats its channels."""
     groups = node.attributes.get("groups", 1)

@@ -21,7 +21,7 @@ class Full:
 
     def apply(self, graph: Graph) -> Adapted:
         """Make all parameters trainable."""
-        names = {tensor.name for tensor in graph.resident()} - anatomy.fixed_statistics(graph)
+        names = {tensor.name for tensor in graph.resident()}
         if not names:
             raise refuse(self.name, graph, "it has no parameters; choose another model")
         return train_only(graph, names)

@@ -112,9 +112,9 @@ class DeviceClassSpec(Part):
         return None if self.memory.floor is None else parse_quantity(self.memory.floor)
 
     @property
-    def allowance_bytes(self) -> int | None:
-        """What may be used right now."""
-        return None if self.memory.allowance is None else parse_quantity(self.memory.allowance)
+    def allowance_bytes(self) -> int:
+        """What may be used right now: the whole budget unless an allowance takes from it."""
+        return self.budget_bytes if self.memory.allowance is None else parse_quantity(self.memory.allowance)
 
 
 class DeviceClassStatus(StatusPart):

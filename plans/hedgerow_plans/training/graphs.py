@@ -17,10 +17,7 @@ from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_no
 from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
-_GRADIENT_PREFIXES = (
-    *("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics."),
-    *("accumulate.", "move."),
-)
+_GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
 RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
