@@ -6,6 +6,7 @@ import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hedgerow_operator import commands, papers, tables, zoo_commands
+from hedgerow_operator.method_words import HELP, parse_method
 from hedgerow_plans.protocol import keys as key_files
 
 
@@ -46,7 +47,7 @@ for command in (
 
 @hedgerow.command()
 @click.option("--model", required=True, help="A name that `hedgerow models` lists.")
-@click.option("--method", default="full", show_default=True, help="full, last, lora:RANK or lora:RANK:ALPHA.")
+@click.option("--method", default="full", show_default=True, help=f"{HELP}.")
 @click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
 @click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
@@ -66,7 +67,7 @@ def plan(  # noqa: PLR0917 - click passes one argument per option
     """Show the ladder of plans that devices of a class would get."""
     device_class = tables.read_device_class(class_file, budget)
     input_shape = None if shape is None else tables.parse_shape(shape)
-    wish = tables.Wish(model, tables.parse_method(method), batch_size, momentum, classes, input_shape)
+    wish = tables.Wish(model, parse_method(method), batch_size, momentum, classes, input_shape)
     click.echo(tables.ladder(wish, device_class))
 
 

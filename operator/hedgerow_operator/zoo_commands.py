@@ -1,15 +1,15 @@
 """`hedgerow models`: what the zoo has and what training it takes, and one model in detail or as a picture."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from hedgerow_operator import pictures
+from hedgerow_operator.method_words import HELP, parse_method
 from hedgerow_operator.papers import output_option
 from hedgerow_operator.planning.requests import device_costs
-from hedgerow_operator.tables import parse_method, read_device_class, table
+from hedgerow_operator.tables import read_device_class, table
 from hedgerow_plans.accounting.cost import step_cost
 from hedgerow_plans.accounting.memory import account
 from hedgerow_plans.accounting.summary import BATCH_SIZE, ModelSummary, summarise
@@ -18,22 +18,15 @@ from hedgerow_plans.graph.codec import graph_digest
 from hedgerow_plans.graph.drawing import draw
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph
-from hedgerow_plans.methods.catalogue import Adapter, Bias, Full, Last, LiteResidual, Lora, Method, NormLast, Sparse
 from hedgerow_plans.models import zoo
 from hedgerow_plans.resources.columns import format_energy
 from hedgerow_plans.resources.quantities import format_bytes
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
 
-_METHODS: Mapping[str, Method] = {
-    "full": Full(),
-    "last": Last(),
-    "bias": Bias(),
-    "norm-last": NormLast(),
-    "lora:4": Lora(4),
-    "adapter:8": Adapter(8),
-    "lite-residual": LiteResidual(),
-    "sparse:12": Sparse(last_biases=12),
+_METHODS = {
+    word: parse_method(word)
+    for word in ("full", "last", "bias", "norm-last", "lora:4", "adapter:8", "lite-residual", "sparse:12")
 }
 """What the list shows training bytes for; the first trains everything."""
 
@@ -55,7 +48,7 @@ def models(context: click.Context, output: str, only: tuple[str, ...]) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--method", default="full", show_default=True, help="full, last, lora:RANK or lora:RANK:ALPHA.")
+@click.option("--method", default="full", show_default=True, help=f"{HELP}.")
 @click.option("--batch", "batch_size", default=BATCH_SIZE, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--class-file", type=click.Path(path_type=Path), help="A DeviceClass manifest, for time and energy.")
 @click.option("--nodes", is_flag=True, help="Print the forward graph, one line per node.")

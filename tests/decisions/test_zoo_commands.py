@@ -8,6 +8,8 @@ import yaml
 from click.testing import CliRunner
 
 from hedgerow_operator.cli import hedgerow
+from hedgerow_operator.method_words import HELP, parse_method
+from hedgerow_plans.methods.catalogue import Bias, LiteResidual, Lora, Method, MiniLearn, Sparse
 from hedgerow_plans.models import zoo
 from support.worlds import BOARD
 
@@ -78,6 +80,21 @@ def test_one_model_is_shown_with_its_memory_and_its_cost_on_a_board(tmp_path: Pa
         assert word in text
 
 
+@pytest.mark.parametrize(
+    ("word", "method"),
+    [
+        ("bias", Bias()),
+        ("lora:4:8", Lora(4, 8)),
+        ("lite-residual:biases", LiteResidual(residuals=False)),
+        ("sparse:12", Sparse(12)),
+        ("minilearn:24", MiniLearn(24)),
+    ],
+)
+def test_every_method_has_a_word(word: str, method: Method) -> None:
+    assert parse_method(word) == method
+    assert word.split(":", maxsplit=1)[0] in HELP
+
+
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_a_model_is_drawn(tmp_path: Path, ending: str) -> None:
     picture = tmp_path / f"resnet18.{ending}"
@@ -103,6 +120,8 @@ def test_a_papers_figures_are_printed_beside_ours(paper: str, count: int) -> Non
         (("models", "show", "huge"), "There is no model 'huge' in the zoo; known are"),
         (("models", "show", "mlp", "--method", "magic"), "'magic' is not a method"),
         (("models", "show", "mlp", "--plot", "mlp.doc"), "write NAME.svg or NAME.png"),
+        (("models", "show", "mlp", "--method", "lora:0"), "'lora:0' is not a method; write full, last, lora:RANK"),
+        (("models", "show", "mlp", "--method", "norm-last"), "Method norm-last cannot train 'mlp': it has no norm"),
         (("models", "--only", "huge"), "There is no model 'huge' in the zoo; known are"),
         (("models", "-o", "xml"), "'xml' is not one of 'table', 'json'"),
         (("tables", "poet"), "'poet' is not one of 'tinytl', 'tte'"),
