@@ -228,7 +228,9 @@ def test_digits_are_learnt(program: Program) -> None:
     run = TrainingRun(Executor(program, {}, seed=1), digits(), Schedule(epochs=12, learning_rate=0.003, seed=1))
     while not run.done:
         run.run_step()
-    assert run.test().accuracy >= 0.95
+    accuracy = run.test().accuracy
+    assert accuracy is not None
+    assert accuracy >= 0.95
 
 
 def test_eight_bits_cost_a_quarter_of_the_state() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from hedgerow_plans.methods import catalogue
 from hedgerow_plans.resources import job_method, job_optimizer
-from hedgerow_plans.resources.job_method import LiteParts
+from hedgerow_plans.resources.job_method import LiteParts, TinyOlPlace
 from hedgerow_plans.training import optimizers
 
 
@@ -33,6 +33,8 @@ def _methods(asked: job_method.Method) -> Iterator[catalogue.Method]:
         yield catalogue.Sparse(asked.sparse.last_biases, shares)
     if asked.mini_learn is not None:
         yield catalogue.MiniLearn(asked.mini_learn.filters, asked.mini_learn.layer or "")
+    if asked.tiny_ol is not None:
+        yield catalogue.TinyOl(asked.tiny_ol.place is TinyOlPlace.TOP)
 
 
 def optimizer(asked: job_optimizer.Optimizer) -> optimizers.Optimizer:

@@ -11,7 +11,9 @@ from hedgerow_plans.graph.ops.batch_norm import is_batch
 
 
 def of(node: Node) -> tuple[str, ...]:
-    """Return a node's running mean and variance, if it has them."""
+    """Return a node's running mean and variance, if it has them; standardising counts its samples as well."""
+    if node.op == "standardise":
+        return node.inputs[1:]
     return node.inputs[3:] if node.op == "batch_norm" else ()
 
 
@@ -22,4 +24,4 @@ def names(graph: Graph) -> frozenset[str]:
 
 def fixed(nodes: Iterable[Node]) -> frozenset[str]:
     """Return the names of those that the model itself never moves."""
-    return frozenset(name for node in nodes if not is_batch(node) for name in of(node))
+    return frozenset(name for node in nodes if node.op == "batch_norm" and not is_batch(node) for name in of(node))

@@ -32,6 +32,7 @@ from hedgerow_plans.graph.ops import (
     norms,
     pooling,
     resampling,
+    standardise,
     update,
 )
 
@@ -53,6 +54,7 @@ _FAMILIES = (
     loss,
     update,
     adaptive,
+    standardise,
 )
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}

@@ -6,6 +6,7 @@ from hedgerow_plans.methods.lora import Lora
 from hedgerow_plans.methods.minilearn import MiniLearn
 from hedgerow_plans.methods.selection import Bias, Full, Last, NormLast
 from hedgerow_plans.methods.sparse import LayerShare, Sparse
+from hedgerow_plans.methods.tinyol import TinyOl
 
 __all__ = [
     "Adapter",
@@ -19,7 +20,8 @@ __all__ = [
     "MiniLearn",
     "NormLast",
     "Sparse",
+    "TinyOl",
 ]
 
-Method = Full | Last | Bias | NormLast | Lora | Adapter | LiteResidual | Sparse | MiniLearn
+Method = Full | Last | Bias | NormLast | Lora | Adapter | LiteResidual | Sparse | MiniLearn | TinyOl
 """What a TrainingJob may ask for; `method.apply(graph)` rewrites a forward graph or raises a sentence."""

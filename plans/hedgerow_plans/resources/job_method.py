@@ -92,7 +92,22 @@ class MiniLearnMethod(Part):
     )
 
 
-_NAMES = ("full", "last", "bias", "normLast", "lora", "adapter", "liteResidual", "sparse", "miniLearn")
+class TinyOlPlace(StrEnum):
+    """Where TinyOL's layer goes."""
+
+    LAST = "Last"  # in place of the last layer
+    TOP = "Top"  # on top of it
+
+
+class TinyOlMethod(Part):
+    """Train one layer on features that are standardised with all samples seen so far (TinyOL)."""
+
+    place: TinyOlPlace = Field(
+        default=TinyOlPlace.LAST, description="Last (in place of the last layer) or Top (on top of it)."
+    )
+
+
+_NAMES = ("full", "last", "bias", "normLast", "lora", "adapter", "liteResidual", "sparse", "miniLearn", "tinyOl")
 
 
 class Method(Part):
@@ -118,4 +133,7 @@ class Method(Part):
     )
     mini_learn: MiniLearnMethod | None = Field(
         default=None, description="Keep and train the strongest filters of a layer, and linear layers (MiniLearn)."
+    )
+    tiny_ol: TinyOlMethod | None = Field(
+        default=None, description="Train one layer on standardised features, sample by sample if wanted (TinyOL)."
     )

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hedgerow_plans.graph import table
+from hedgerow_plans.graph import running_statistics, table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Node, Role, Tensor
 from hedgerow_plans.graph.operator import Backward
@@ -27,7 +27,8 @@ class Tape:
 
 def differentiate_nodes(nodes: Sequence[Node], residents: Sequence[Tensor], batch_size: int) -> Tape:
     """Append to forward nodes, of which the last is the loss, the nodes that compute all wanted gradients."""
-    trainable = [tensor.name for tensor in residents if tensor.role is Role.TRAINABLE]
+    moved = {name for node in nodes for name in running_statistics.of(node)}  # by other means than a gradient
+    trainable = [tensor.name for tensor in residents if tensor.role is Role.TRAINABLE and tensor.name not in moved]
     wanted = _wanted(nodes, trainable)
     writer = _Writer(residents, batch_size)
     forward = [_saving(node) if node.outputs[0] in wanted else node for node in nodes]

@@ -46,12 +46,12 @@ def _with_running(node: Node) -> Node:
 def _check_statistics(nodes: Sequence[Node], tensors: Tensors) -> None:
     uses = Counter(name for node in nodes for name in running_statistics.of(node))
     for node in (node for node in nodes if _moves(node, tensors)):
-        if not is_batch(node):
+        if node.op == "batch_norm" and not is_batch(node):
             problem = f"its statistics are {RUNNING!r} and {node.inputs[3]!r} is trainable"
             raise GraphError(f"Node {node.name!r} (batch_norm): {problem}; freeze it, or say {BATCH!r}.")
         for name in running_statistics.of(node):
             if tensors[name].role is not Role.TRAINABLE:
-                raise GraphError(f"Node {node.name!r} (batch_norm): only {name!r} is frozen; train both or none.")
+                raise GraphError(f"Node {node.name!r} ({node.op}): only {name!r} is frozen; train all or none.")
             if uses[name] > 1:
                 raise GraphError(f"Running statistics {name!r} belong to {uses[name]} norms; freeze them to train.")
 
@@ -63,16 +63,23 @@ def moving(graph_nodes: Iterable[Node], tensors: Tensors) -> frozenset[str]:
 
 def moves(forward: Iterable[Node], tensors: Tensors, batch_size: int) -> Iterator[Node]:
     """Yield, for each norm that learns, the node that moves its running statistics once a step."""
-    for node in (node for node in forward if node.op == "batch_norm" and _moves(node, tensors)):
-        y = tensors[node.outputs[0]]
-        momentum = node.attributes.get("momentum", 0.1)
-        attributes = {"momentum": momentum, "samples": batch_size * (y.elements // y.shape[0])}
-        move = Node(
-            f"move.{y.name}", "update_running_statistics", (f"statistics.{y.name}",), (), node.inputs[3:], attributes
-        )
-        statistics = Tensor(move.inputs[0], (2, y.shape[0]), batched=False)
-        table.infer(move, {**tensors, statistics.name: statistics})
-        yield move
+    for node in (node for node in forward if _moves(node, tensors)):
+        yield _move_of_standardise(node) if node.op == "standardise" else _move_of_norm(node, tensors, batch_size)
+
+
+def _move_of_standardise(node: Node) -> Node:
+    y = node.outputs[0]
+    return Node(f"move.{y}", "update_standardisation", node.inputs[:1], (), running_statistics.of(node))
+
+
+def _move_of_norm(node: Node, tensors: Tensors, batch_size: int) -> Node:
+    y = tensors[node.outputs[0]]
+    momentum = node.attributes.get("momentum", 0.1)
+    attributes = {"momentum": momentum, "samples": batch_size * (y.elements // y.shape[0])}
+    inputs = (f"statistics.{y.name}",)
+    move = Node(f"move.{y.name}", "update_running_statistics", inputs, (), node.inputs[3:], attributes)
+    table.infer(move, {**tensors, inputs[0]: Tensor(inputs[0], (2, y.shape[0]), batched=False)})
+    return move
 
 
 def why_the_batch_is_whole(moves: Sequence[Node]) -> str:

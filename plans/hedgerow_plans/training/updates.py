@@ -27,9 +27,13 @@ def direct(
         ready = max(made[gradient], last_read[parameter.name])
         after.setdefault(ready, []).append(optimizer.update(parameter, gradient, Section.BODY))
     loss = made[outputs[0]]
+    last = []
     for move in moves:
-        after.setdefault(max(loss, last_read.get(move.inputs[0], 0)), []).append(move)
-    nodes = (*_woven(tape.nodes, after), *optimizer.after_updates(Section.BODY))
+        if any(name in last_read for name in move.updates):
+            last.append(move)  # what is computed again later must find them unmoved
+        else:
+            after.setdefault(max(loss, last_read.get(move.inputs[0], 0)), []).append(move)
+    nodes = (*_woven(tape.nodes, after), *last, *optimizer.after_updates(Section.BODY))
     return Graph("direct", tape.tensors, nodes, outputs)
 
 

@@ -25,6 +25,7 @@ from hedgerow_agent.core.kernels import (
     pooling,
     resampling,
     smooth,
+    standardise,
     update,
 )
 from hedgerow_agent.core.kernels.call import Bound, Call
@@ -48,6 +49,7 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **loss.KERNELS,
         **update.KERNELS,
         **adaptive.KERNELS,
+        **standardise.KERNELS,
     }
 )
 
