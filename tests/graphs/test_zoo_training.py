@@ -82,7 +82,7 @@ def test_a_small_model_is_planned_and_the_plans_hold(name: str) -> None:
     request = ProgramRequest(
         name, Full(), Sgd(0.9), 2, "board", COSTS, PLENTY, PLENTY, classes=classes, input_shape=SMALL[name]
     )
-    program = build_program(request)
+    program = build_program(request, keep_going=lambda: False)  # the first plan that is found will do
     assert isinstance(program, Program)
     for plan in (*program.rungs, program.evaluation):
         placed = (program.resident, program.resident_bytes, program.mapped)

@@ -55,13 +55,13 @@ def differentiate(graph: Graph, optimizer: Optimizer, batch_size: int, loss: str
     descending = tuple(tensor for tensor in trainable if tensor.name not in moving)
     state = tuple(tensor for parameter in descending for tensor in optimizer.state(parameter))
     residents = (*forward.resident(), *state, *optimizer.shared_state())
-    compare = loss_nodes(forward, loss)
-    tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *compare), residents, batch_size)
+    compared = loss_nodes(forward, loss)
+    tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *compared), residents, batch_size)
     moves = tuple(modes.moves(forward.nodes, tensors, batch_size))
     return TrainingGraphs(
         updates.direct(tape, descending, optimizer, (LOSSES,), moves),
         None if moves else updates.accumulating(tape, descending, optimizer, (LOSSES,)),
-        _evaluate(modes.for_evaluation((*forward.nodes, *compare)), residents),
+        _evaluate(modes.for_evaluation((*forward.nodes, *compared)), residents),
         tuple(tensor.name for tensor in trainable),
         modes.why_the_batch_is_whole(moves),
     )

@@ -87,8 +87,8 @@ def why_the_batch_is_whole(moves: Sequence[Node]) -> str:
     if not moves:
         return ""
     first = moves[0].name.removeprefix("move.")[:60]
-    others = f" and {len(moves) - 1} more norms" if len(moves) > 1 else ""
-    learn = f"{first!r}{others} learn from the statistics of the whole batch"
+    learners = f"{first!r} and {len(moves) - 1} more norms learn" if len(moves) > 1 else f"{first!r} learns"
+    learn = f"{learners} from the statistics of the whole batch"
     return f"The batch is never cut into micro-batches, because {learn}; a method that freezes them allows it."
 
 
