@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hedgerow_operator import commands, tables
-from hedgerow_plans.models import zoo
+from hedgerow_operator import commands, papers, tables, zoo_commands
+from hedgerow_operator.method_words import HELP, parse_method
 from hedgerow_plans.protocol import keys as key_files
 
 
@@ -18,6 +18,8 @@ def hedgerow() -> None:
     \b
     A first look:
       hedgerow models                     what can be trained
+      hedgerow models show resnet18 --plot resnet18.svg
+                                          one model in detail, and its picture
       hedgerow plan --model mlp --method lora:4 --class-file board.yaml --batch 32
                                           what fits on a board, before any device sees it
       hedgerow get jobs                   how far jobs are
@@ -32,20 +34,20 @@ def hedgerow() -> None:
     """  # noqa: D301 - \\b is click's mark for a paragraph whose lines stay as they are
 
 
-for command in (commands.get, commands.rollback, commands.release, commands.approve):
+for command in (
+    commands.get,
+    commands.rollback,
+    commands.release,
+    commands.approve,
+    zoo_commands.models,
+    papers.tables,
+):
     hedgerow.add_command(command)
 
 
 @hedgerow.command()
-def models() -> None:
-    """List the models of the zoo, with their parameters."""
-    rows = [[name, f"{tables.parameters(name):,}"] for name in zoo.names()]
-    click.echo(tables.table(["MODEL", "PARAMETERS"], rows))
-
-
-@hedgerow.command()
 @click.option("--model", required=True, help="A name that `hedgerow models` lists.")
-@click.option("--method", default="full", show_default=True, help="full, last, lora:RANK or lora:RANK:ALPHA.")
+@click.option("--method", default="full", show_default=True, help=f"{HELP}.")
 @click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
 @click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
@@ -65,7 +67,7 @@ def plan(  # noqa: PLR0917 - click passes one argument per option
     """Show the ladder of plans that devices of a class would get."""
     device_class = tables.read_device_class(class_file, budget)
     input_shape = None if shape is None else tables.parse_shape(shape)
-    wish = tables.Wish(model, tables.parse_method(method), batch_size, momentum, classes, input_shape)
+    wish = tables.Wish(model, parse_method(method), batch_size, momentum, classes, input_shape)
     click.echo(tables.ladder(wish, device_class))
 
 

@@ -12,8 +12,6 @@ from hedgerow_operator.planning.requests import device_costs
 from hedgerow_operator.planning.worker import Planned, Unusable
 from hedgerow_operator.planning.worker import plan as plan_program
 from hedgerow_plans.methods.catalogue import Method
-from hedgerow_plans.methods.lora import Lora
-from hedgerow_plans.methods.selection import Full, Last
 from hedgerow_plans.models import zoo
 from hedgerow_plans.program import ProgramRequest
 from hedgerow_plans.resources.columns import format_energy
@@ -92,17 +90,6 @@ def read_device_class(file: Path, budget: str | None) -> DeviceClass:
     if isinstance(parsed, Unparsable):
         raise click.ClickException(parsed.message)
     return parsed
-
-
-def parse_method(text: str) -> Method:
-    """Return the method that a word on the command line names."""
-    name, *numbers = text.split(":")
-    if name in {"full", "last"} and not numbers:
-        return Full() if name == "full" else Last()
-    if name == "lora" and 1 <= len(numbers) <= 2 and all(n.isascii() and n.isdigit() and int(n) > 0 for n in numbers):
-        rank, *alpha = (int(number) for number in numbers)
-        return Lora(rank, alpha[0] if alpha else None)
-    raise click.ClickException(f"{text!r} is not a method; write full, last, lora:RANK or lora:RANK:ALPHA.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from hedgerow_operator.cli import hedgerow
 from hedgerow_operator.plugin import plugin
-from hedgerow_plans.models import zoo
 from hedgerow_plans.protocol.keys import parse_private_key, parse_trusted_keys
 from support.worlds import BOARD
 
@@ -39,13 +38,6 @@ def test_help_teaches() -> None:
     for word in ("hedgerow plan --model", "hedgerow get jobs", "rollback device/pump-07"):
         assert word in text
     assert "release device/pump-07" in CliRunner().invoke(plugin, ["--help"]).output
-
-
-def test_models_are_listed_with_their_size() -> None:
-    code, text = run("models")
-    assert code == 0
-    assert text.splitlines()[0].split() == ["MODEL", "PARAMETERS"]
-    assert {line.split()[0] for line in text.splitlines()[1:]} == set(zoo.names())
 
 
 def test_the_ladder_of_a_board_is_shown(class_file: Path) -> None:
