@@ -11,6 +11,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 FAKE_GO = """
 import pathlib, sys, time
+
+from support.signals import heed_signals
 here = pathlib.Path(__file__).parent
 arguments = sys.argv[1:]
 if arguments[0] == "env":
@@ -105,6 +107,7 @@ class Machine:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=heed_signals,
         )
 
     def _write(self, path: Path, text: str) -> Path:

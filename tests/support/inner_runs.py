@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from support.signals import heed_signals
+
 TESTS = Path(__file__).resolve().parent.parent
 HACK = TESTS.parent / "hack"
 
@@ -40,6 +42,7 @@ class InnerRun:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
+            preexec_fn=heed_signals,
         )
 
     def output(self) -> str:

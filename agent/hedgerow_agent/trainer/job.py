@@ -144,7 +144,7 @@ class Job:
         self._channel.say(protocol.Checkpointed(checkpoint=report, progress=self._tally.progress()))
         self._last_said_seconds = time.monotonic()
 
-    def _try_to_store(self, run: TrainingRun, delta: bytes, accuracy: float) -> CheckpointReport | None:
+    def _try_to_store(self, run: TrainingRun, delta: bytes, accuracy: float | None) -> CheckpointReport | None:
         """Write both files, or say why the disk did not take them."""
         try:
             report = self._folder.add(checkpoint_id(run.step), run.step, delta, accuracy)
