@@ -1,4 +1,4 @@
-"""Waiting for CustomResourceDefinitions: `kubectl wait` fails on one that has no status at all yet, so it is asked again."""
+"""Waiting for CustomResourceDefinitions: `kubectl wait` fails on one without any status, so it is asked again."""
 
 import time
 

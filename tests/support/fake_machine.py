@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FAKE_GO = """
 import pathlib, sys, time
 
-from support.signals import heed_signals
+from support.signals import heeding_signals
 here = pathlib.Path(__file__).parent
 arguments = sys.argv[1:]
 if arguments[0] == "env":
@@ -101,13 +101,12 @@ class Machine:
     def start_setup(self, *arguments: str) -> subprocess.Popen[str]:
         """Start hack/setup on this machine and leave it running."""
         return subprocess.Popen(
-            self.command(*arguments),
+            heeding_signals(self.command(*arguments)),
             env=self.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=heed_signals,
         )
 
     def _write(self, path: Path, text: str) -> Path:

@@ -1,11 +1,8 @@
-"""Children that see signals as at a terminal: whoever started this run may have had some of them ignored."""
+"""Children that see signals as at a terminal: whoever started this run (`&`, nohup) may have had some of them ignored."""
 
-import signal
-
-_OFTEN_IGNORED = (signal.SIGINT, signal.SIGHUP)  # by a shell's `&`, by nohup
+from collections.abc import Sequence
 
 
-def heed_signals() -> None:
-    """Stop ignoring; for `preexec_fn`, because what is ignored is inherited."""
-    for number in _OFTEN_IGNORED:
-        signal.signal(number, signal.SIG_DFL)
+def heeding_signals(command: Sequence[str]) -> list[str]:
+    """Return the command such that it ignores no signal; what is ignored would be inherited."""
+    return ["/usr/bin/env", "--default-signal=INT,HUP", *command]
