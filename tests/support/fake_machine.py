@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.signals import heeding_signals
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 FAKE_GO = """
 import pathlib, sys, time
 
-from support.signals import heeding_signals
 here = pathlib.Path(__file__).parent
 arguments = sys.argv[1:]
 if arguments[0] == "env":

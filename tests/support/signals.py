@@ -1,4 +1,4 @@
-"""Children that see signals as at a terminal: whoever started this run (`&`, nohup) may have had some of them ignored."""
+"""Children that see signals as at a terminal: whoever started this run may have had some of them ignored."""
 
 from collections.abc import Sequence
 
