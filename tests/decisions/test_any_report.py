@@ -1,4 +1,4 @@
-"""Whatever a device says, the others get their work: a report is refused at the door, or a decision can live with it."""
+"""Whatever a device says, the others get their work: a report is refused at the door, or decided upon."""
 
 import json
 from dataclasses import replace
@@ -35,7 +35,7 @@ NO_ACCURACY = ["1e300", "-0.1", "1.0001", "NaN", "Infinity", "-Infinity"]
 @pytest.mark.parametrize("number", NO_ACCURACY)
 @pytest.mark.parametrize("field", ["accuracy_before", "accuracy_now", "accuracy_after"])
 def test_an_accuracy_that_is_no_share_is_refused_at_the_door(field: str, number: str) -> None:
-    payload = json.dumps(progress(1, **{field: 0.125})).replace("0.125", number)
+    payload = json.dumps(progress(1) | {field: 0.125}).replace("0.125", number)
     with pytest.raises(ValidationError, match=field):
         Progress.model_validate_json(payload)
 

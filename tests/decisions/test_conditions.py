@@ -1,6 +1,7 @@
 """What a job's status says: conditions with numbers, the summary word, counts, and when it is over."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -274,7 +275,7 @@ def test_deciding_twice_gives_the_same_and_carried_out_it_gives_nothing_new() ->
 
 
 def test_a_job_edited_after_its_deadline_has_the_whole_time_again() -> None:
-    limited = {"completion": {"deadlineSeconds": 60}}
+    limited: dict[str, Any] = {"completion": {"deadlineSeconds": 60}}
     first = world([job(**limited)], devices(WORK))
     begun = after(first, decide(first, NOW))
     late = after(begun, decide(begun, NOW + 100))
