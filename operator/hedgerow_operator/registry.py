@@ -30,7 +30,7 @@ class DeviceEntry:
     """A device: its resource, if there is one, and what it last said."""
 
     spec: DeviceSpec | None = None  # None: there is no Device resource, or it does not parse
-    uid: str = ""
+    uid: str = ""  # of the Device resource; empty: there is none
     generation: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     memory: DeviceMemory = field(default_factory=DeviceMemory)
@@ -39,6 +39,12 @@ class DeviceEntry:
     telemetry: Telemetry | None = None
     seen_at: float = 0.0
     is_being_created: bool = False
+    tried_at: float = 0.0  # when its Device was last asked for, on the clock that only goes forward
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the device is connected, or asleep and will be."""
+        return self.state is not None and self.state.state in {"online", "sleeping"}
 
     def twin(self) -> Reported | None:
         """Return the device's report with the freshest progress: telemetry knows more between two reports."""
@@ -72,7 +78,7 @@ class Registry:
 
     def number_of_devices(self) -> int:
         """Return how many Device resources there are, or will be in a moment."""
-        return sum(entry.spec is not None or entry.is_being_created for entry in self.devices.values())
+        return sum(bool(entry.uid) or entry.is_being_created for entry in self.devices.values())
 
     def is_another(self, kind: str, key: Key, uid: str) -> bool:
         """Whether the object of that name is not the one of that uid: deleted and created again in between."""
@@ -118,21 +124,21 @@ class Registry:
         generation = int(metadata.get("generation", 1))
         if (entry.uid, entry.generation, entry.labels) == (uid, generation, labels) and entry.spec is not None:
             return False
+        if entry.uid != uid:
+            entry.uid, entry.memory = uid, read_device_memory(metadata.get("annotations") or {})
         device = parse_resource(Device, body)
         if isinstance(device, Unparsable):
             _log.warning("%s The device gets no work.", device.message)
             entry.spec = None
             return True
-        if entry.uid != uid:
-            entry.memory = read_device_memory(metadata.get("annotations") or {})
-        entry.spec, entry.uid, entry.generation, entry.labels = device.spec, uid, generation, labels
+        entry.spec, entry.generation, entry.labels = device.spec, generation, labels
         entry.is_being_created = False
         return True
 
     def drop_device(self, namespace: str, name: str) -> bool:
         """Forget a Device resource; what the device itself said stays until it says something new."""
         entry = self.devices.get((namespace, name))
-        if entry is None or entry.spec is None:
+        if entry is None or not entry.uid:
             return False
         entry.spec, entry.uid, entry.generation, entry.labels = None, "", 0, {}
         entry.memory = DeviceMemory()
