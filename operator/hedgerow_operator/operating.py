@@ -62,7 +62,7 @@ class Operator:
     def __init__(self, settings: Settings, key: Ed25519PrivateKey) -> None:
         self._settings = settings
         self._key = key
-        self._registry = Registry()
+        self._registry = Registry(settings.max_devices)
         self._metrics = OperatorMetrics()
         self._metrics.series.register(FleetCollector(self._registry, per_device=settings.metrics_per_device))
         self._health = Health(time.monotonic, settings.health_grace_seconds)
@@ -95,7 +95,6 @@ class Operator:
             self._metrics.refused_device,
         )
         await self._web.start(self._metrics.series, self._health, self._check)
-        self._broker.start()
         self._writer.start()
         self._tasks.append(asyncio.create_task(self._work(), name="work"))
         _log.info("Signing with key %s.", key_id(self._key.public_key()))
@@ -122,6 +121,7 @@ class Operator:
         interval_seconds = min(LONGEST_SURVEY_SECONDS, max(0.5, self._settings.health_grace_seconds / 3))
         while not await self._survey(compare=False):
             await asyncio.sleep(1.0)
+        self._broker.start()  # not before: what unknown devices report is passed over
         for _ in range(50):
             if self._broker.is_connected:
                 break
@@ -186,7 +186,7 @@ class Operator:
                 if gone:
                     self._writer.forget((kind, fleet, name))
             case "devices":
-                changed = self._drop_device(fleet, name) if gone else self._registry.put_device(body)
+                changed = self._drop_device(fleet, name) if gone else self._put_device(body)
             case _:
                 changed = self._registry.drop_class(name) if gone else self._registry.put_class(body)
                 if changed:
@@ -194,6 +194,16 @@ class Operator:
         if changed:
             for due in self._registry.fleets() if kind == "deviceclasses" else {fleet}:
                 self._schedule.mark(due, 0.0)
+
+    def _put_device(self, body: Mapping[str, Any]) -> bool:
+        fleet, name = str(body["metadata"].get("namespace", "")), str(body["metadata"]["name"])
+        before = self._registry.devices.get((fleet, name))
+        is_new = before is None or not before.uid
+        changed = self._registry.put_device(body)
+        if is_new and changed:  # what it said while it was unknown was passed over
+            for channel in (Channel.STATE, Channel.REPORTED):
+                self._broker.ask(device_topic(fleet, name, channel))
+        return changed
 
     def _drop_device(self, fleet: str, name: str) -> bool:
         self._writer.forget(("devices", fleet, name))
@@ -204,10 +214,14 @@ class Operator:
         heard, origin = hear(self._registry, topic, payload, time.time())
         if heard is Heard.MALFORMED:
             self._metrics.malformed()
-        if origin is None or heard in {Heard.NOTHING, Heard.MALFORMED}:
+        if heard is Heard.CROWDED:
+            self._metrics.refused_device()
+        if origin is None or heard in {Heard.NOTHING, Heard.MALFORMED, Heard.CROWDED}:
             return
         if heard is Heard.BIRTH:
             self._schedule.soon(self._greet(origin))
+        if not self._registry.devices[origin.fleet, origin.device].uid:
+            return  # it changes no decision, and its fleet may be made up
         self._schedule.mark(origin.fleet, SAMPLE_SECONDS if heard is Heard.SAMPLE else 0.0)
 
     async def _greet(self, origin: DeviceTopic) -> None:

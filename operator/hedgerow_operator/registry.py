@@ -65,7 +65,9 @@ class DeviceEntry:
 class Registry:
     """The fleets as the operator knows them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_unregistered: int = 10_000) -> None:
+        self._most_unregistered = most_unregistered
+        self._unregistered: set[Key] = set()  # devices that speak and have no resource
         self.jobs: dict[Key, Job] = {}
         self.devices: dict[Key, DeviceEntry] = {}
         self.classes: dict[str, DeviceClassSpec] = {}
@@ -114,12 +116,35 @@ class Registry:
         if key in self.jobs:
             self.jobs[key] = replace(self.jobs[key], **changes)
 
+    def entry_for(self, key: Key) -> DeviceEntry | None:
+        """Return the entry of a device that speaks, a new one if there is room; anybody can make up names."""
+        if key not in self.devices:
+            if len(self._unregistered) >= self._most_unregistered and not self._forget_an_absent_one():
+                return None
+            self.devices[key] = DeviceEntry()
+            self._unregistered.add(key)
+        return self.devices[key]
+
+    def _forget_an_absent_one(self) -> bool:
+        absent = next((key for key in self._unregistered if not self.devices[key].is_there), None)
+        if absent is not None:
+            self.forget_unregistered(absent)
+        return absent is not None
+
+    def forget_unregistered(self, key: Key) -> None:
+        """Forget a device that has no resource and has taken back its word."""
+        if key in self._unregistered:
+            self._unregistered.discard(key)
+            del self.devices[key]
+
     def put_device(self, body: Body) -> bool:
         """Take in a Device; return whether it changed in a way that matters."""
         metadata = body["metadata"]
         if self.recency.is_outdated(metadata):
             return False
-        entry = self.devices.setdefault(_key(metadata), DeviceEntry())
+        key = _key(metadata)
+        entry = self.devices.setdefault(key, DeviceEntry())
+        self._unregistered.discard(key)
         labels, uid = dict(metadata.get("labels") or {}), str(metadata.get("uid", ""))
         generation = int(metadata.get("generation", 1))
         if (entry.uid, entry.generation, entry.labels) == (uid, generation, labels) and entry.spec is not None:
@@ -136,12 +161,15 @@ class Registry:
         return True
 
     def drop_device(self, namespace: str, name: str) -> bool:
-        """Forget a Device resource; what the device itself said stays until it says something new."""
-        entry = self.devices.get((namespace, name))
+        """Forget a Device resource; of the device itself only stays whether it is there."""
+        key = (namespace, name)
+        entry = self.devices.get(key)
         if entry is None or not entry.uid:
             return False
-        entry.spec, entry.uid, entry.generation, entry.labels = None, "", 0, {}
-        entry.memory = DeviceMemory()
+        del self.devices[key]
+        if entry.is_there:
+            self.devices[key] = DeviceEntry(state=entry.state, seen_at=entry.seen_at)
+            self._unregistered.add(key)
         return True
 
     def put_class(self, body: Body) -> bool:
