@@ -88,6 +88,12 @@ class Broker:
         if not self._publish(topic, b""):
             self._to_clear.add(topic)
 
+    def ask(self, topic: str) -> None:
+        """Have what is retained under a topic that we listen to delivered once more."""
+        if self._client is not None:  # else the next connection brings everything
+            self._client.subscribe(topic, 1)
+            self._client.unsubscribe(topic)  # of this filter only; what is under way still arrives
+
     def holds(self, topic: str) -> bool:
         """Whether a message is kept retained under a topic."""
         return topic in self._retained

@@ -1,4 +1,8 @@
-"""What devices say: payloads from the broker become typed messages in the registry, or are counted as malformed."""
+"""What devices say: payloads from the broker become typed messages in the registry, or are counted as malformed.
+
+Of a device without a Device only its state is kept, and only of so many: topics are names that anybody can make up.
+Its report is retained at the broker, and is asked for again when the device is registered.
+"""
 
 import logging
 from enum import Enum, auto
@@ -25,6 +29,7 @@ class Heard(Enum):
     CHANGE = auto()
     BIRTH = auto()  # a change, from a device that is there now
     MALFORMED = auto()
+    CROWDED = auto()  # the birth of a device for which there is no room, not even to remember it
 
 
 def hear(registry: Registry, topic: str, payload: bytes, now: float) -> tuple[Heard, DeviceTopic | None]:
@@ -32,7 +37,10 @@ def hear(registry: Registry, topic: str, payload: bytes, now: float) -> tuple[He
     parsed = parse(topic)
     if not isinstance(parsed, DeviceTopic) or parsed.channel not in KINDS:
         return Heard.NOTHING, None
+    key = (parsed.fleet, parsed.device)
     if not payload:  # a retained message was cleared
+        if parsed.channel is Channel.STATE:
+            registry.forget_unregistered(key)
         return Heard.NOTHING, parsed
     try:
         message = KINDS[parsed.channel].model_validate_json(payload)
@@ -41,8 +49,11 @@ def hear(registry: Registry, topic: str, payload: bytes, now: float) -> tuple[He
         where = ".".join(str(part) for part in detail["loc"]) or "the document"
         _log.warning("The message on %s was not understood: %s: %s.", topic, where, detail["msg"])
         return Heard.MALFORMED, parsed
-    entry = registry.devices.setdefault((parsed.fleet, parsed.device), DeviceEntry())
-    return _take_in(entry, message, now), parsed
+    known = registry.devices.get(key)
+    if not isinstance(message, State) and (known is None or not known.uid):
+        return Heard.NOTHING, parsed
+    entry = registry.entry_for(key)
+    return (_take_in(entry, message, now) if entry else Heard.CROWDED), parsed
 
 
 def _take_in(entry: DeviceEntry, message: Message, now: float) -> Heard:

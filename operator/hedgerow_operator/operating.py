@@ -12,7 +12,6 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hedgerow_operator import births
 from hedgerow_operator.broker import Broker, Topics
 from hedgerow_operator.decide import decide
 from hedgerow_operator.gather import gather
@@ -28,6 +27,7 @@ from hedgerow_operator.schedule import Schedule
 from hedgerow_operator.settings import Settings
 from hedgerow_operator.survey import WatchMirror
 from hedgerow_operator.web import WebServer
+from hedgerow_operator.welcome import Welcome
 from hedgerow_operator.writing import StatusWriter
 from hedgerow_plans.protocol.keys import key_id
 from hedgerow_plans.protocol.topics import Channel, DeviceTopic, device_topic
@@ -62,7 +62,7 @@ class Operator:
     def __init__(self, settings: Settings, key: Ed25519PrivateKey) -> None:
         self._settings = settings
         self._key = key
-        self._registry = Registry()
+        self._registry = Registry(settings.max_devices)
         self._metrics = OperatorMetrics()
         self._metrics.series.register(FleetCollector(self._registry, per_device=settings.metrics_per_device))
         self._health = Health(time.monotonic, settings.health_grace_seconds)
@@ -86,8 +86,15 @@ class Operator:
         self._performer = Performer(
             self._registry, self._kube, self._broker, self._programs, self._writer, self._key, self._schedule.mark
         )
+        self._welcome = Welcome(
+            self._registry,
+            self._kube,
+            settings.max_devices,
+            settings.approve_automatically,
+            lambda made: self._take_in("devices", made, deleted=False),
+            self._metrics.refused_device,
+        )
         await self._web.start(self._metrics.series, self._health, self._check)
-        self._broker.start()
         self._writer.start()
         self._tasks.append(asyncio.create_task(self._work(), name="work"))
         _log.info("Signing with key %s.", key_id(self._key.public_key()))
@@ -114,6 +121,7 @@ class Operator:
         interval_seconds = min(LONGEST_SURVEY_SECONDS, max(0.5, self._settings.health_grace_seconds / 3))
         while not await self._survey(compare=False):
             await asyncio.sleep(1.0)
+        self._broker.start()  # not before: what unknown devices report is passed over
         for _ in range(50):
             if self._broker.is_connected:
                 break
@@ -125,7 +133,8 @@ class Operator:
             self._schedule.mark(fleet, 0.0)
         while True:
             await asyncio.sleep(interval_seconds)
-            await self._survey(compare=True)
+            if await self._survey(compare=True):
+                await self._welcome.greet_waiting()
 
     async def _survey(self, *, compare: bool) -> bool:
         """List everything; return whether the API server answered."""
@@ -177,7 +186,7 @@ class Operator:
                 if gone:
                     self._writer.forget((kind, fleet, name))
             case "devices":
-                changed = self._drop_device(fleet, name) if gone else self._registry.put_device(body)
+                changed = self._drop_device(fleet, name) if gone else self._put_device(body)
             case _:
                 changed = self._registry.drop_class(name) if gone else self._registry.put_class(body)
                 if changed:
@@ -185,6 +194,16 @@ class Operator:
         if changed:
             for due in self._registry.fleets() if kind == "deviceclasses" else {fleet}:
                 self._schedule.mark(due, 0.0)
+
+    def _put_device(self, body: Mapping[str, Any]) -> bool:
+        fleet, name = str(body["metadata"].get("namespace", "")), str(body["metadata"]["name"])
+        before = self._registry.devices.get((fleet, name))
+        is_new = before is None or not before.uid
+        changed = self._registry.put_device(body)
+        if is_new and changed:  # what it said while it was unknown was passed over
+            for channel in (Channel.STATE, Channel.REPORTED):
+                self._broker.ask(device_topic(fleet, name, channel))
+        return changed
 
     def _drop_device(self, fleet: str, name: str) -> bool:
         self._writer.forget(("devices", fleet, name))
@@ -195,40 +214,20 @@ class Operator:
         heard, origin = hear(self._registry, topic, payload, time.time())
         if heard is Heard.MALFORMED:
             self._metrics.malformed()
-        if origin is None or heard in {Heard.NOTHING, Heard.MALFORMED}:
+        if heard is Heard.CROWDED:
+            self._metrics.refused_device()
+        if origin is None or heard in {Heard.NOTHING, Heard.MALFORMED, Heard.CROWDED}:
             return
         if heard is Heard.BIRTH:
-            self._schedule.soon(self._welcome(origin))
+            self._schedule.soon(self._greet(origin))
+        if not self._registry.devices[origin.fleet, origin.device].uid:
+            return  # it changes no decision, and its fleet may be made up
         self._schedule.mark(origin.fleet, SAMPLE_SECONDS if heard is Heard.SAMPLE else 0.0)
 
-    async def _welcome(self, origin: DeviceTopic) -> None:
-        """Create the Device of an unknown device, or bring the labels of a known one up to date."""
+    async def _greet(self, origin: DeviceTopic) -> None:
         while not self._health.is_ready:  # until then nobody is known
             await asyncio.sleep(0.1)
-        entry = self._registry.devices[origin.fleet, origin.device]
-        state = entry.state
-        if state is None or state.device_class is None or entry.is_being_created:
-            return
-        if entry.spec is not None:
-            change = births.label_change(entry.labels, state)
-            if change is not None:
-                await self._kube.patch("devices", origin.fleet, origin.device, change)
-            return
-        if self._registry.number_of_devices() >= self._settings.max_devices:
-            self._metrics.refused_device()
-            limit = self._settings.max_devices
-            _log.warning("Device %s/%s is not registered: there are %d already.", origin.fleet, origin.device, limit)
-            return
-        entry.is_being_created = True
-        approved = self._settings.approve_automatically
-        body = births.device_body(origin.fleet, origin.device, state, approved=approved)
-        try:
-            made = await self._kube.create("devices", origin.fleet, body)
-        finally:
-            entry.is_being_created = False
-        if made is not None:
-            _log.info("Device %s/%s (%s) registered itself.", origin.fleet, origin.device, state.device_class)
-            self._take_in("devices", made, deleted=False)
+        await self._welcome.greet((origin.fleet, origin.device))
 
     async def _reconcile(self, fleet: str) -> None:
         """Look, decide, act."""

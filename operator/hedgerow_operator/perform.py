@@ -158,7 +158,9 @@ class Performer:
 
     async def _dispatch(self, fleet: str, action: Dispatch) -> ClusterError | None:
         """Write the sequence number down, then publish what it stands for."""
-        entry = self.registry.devices[fleet, action.device]
+        entry = self.registry.devices.get((fleet, action.device))
+        if entry is None:
+            return None  # deleted meanwhile
         if entry.memory != action.memory:
             try:
                 written = await self.kube.patch("devices", fleet, action.device, write_memory(action.memory))

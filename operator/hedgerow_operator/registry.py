@@ -30,7 +30,7 @@ class DeviceEntry:
     """A device: its resource, if there is one, and what it last said."""
 
     spec: DeviceSpec | None = None  # None: there is no Device resource, or it does not parse
-    uid: str = ""
+    uid: str = ""  # of the Device resource; empty: there is none
     generation: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     memory: DeviceMemory = field(default_factory=DeviceMemory)
@@ -39,6 +39,12 @@ class DeviceEntry:
     telemetry: Telemetry | None = None
     seen_at: float = 0.0
     is_being_created: bool = False
+    tried_at: float = 0.0  # when its Device was last asked for, on the clock that only goes forward
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the device is connected, or asleep and will be."""
+        return self.state is not None and self.state.state in {"online", "sleeping"}
 
     def twin(self) -> Reported | None:
         """Return the device's report with the freshest progress: telemetry knows more between two reports."""
@@ -59,7 +65,9 @@ class DeviceEntry:
 class Registry:
     """The fleets as the operator knows them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_unregistered: int = 10_000) -> None:
+        self._most_unregistered = most_unregistered
+        self._unregistered: set[Key] = set()  # devices that speak and have no resource
         self.jobs: dict[Key, Job] = {}
         self.devices: dict[Key, DeviceEntry] = {}
         self.classes: dict[str, DeviceClassSpec] = {}
@@ -72,7 +80,7 @@ class Registry:
 
     def number_of_devices(self) -> int:
         """Return how many Device resources there are, or will be in a moment."""
-        return sum(entry.spec is not None or entry.is_being_created for entry in self.devices.values())
+        return sum(bool(entry.uid) or entry.is_being_created for entry in self.devices.values())
 
     def is_another(self, kind: str, key: Key, uid: str) -> bool:
         """Whether the object of that name is not the one of that uid: deleted and created again in between."""
@@ -108,34 +116,60 @@ class Registry:
         if key in self.jobs:
             self.jobs[key] = replace(self.jobs[key], **changes)
 
+    def entry_for(self, key: Key) -> DeviceEntry | None:
+        """Return the entry of a device that speaks, a new one if there is room; anybody can make up names."""
+        if key not in self.devices:
+            if len(self._unregistered) >= self._most_unregistered and not self._forget_an_absent_one():
+                return None
+            self.devices[key] = DeviceEntry()
+            self._unregistered.add(key)
+        return self.devices[key]
+
+    def _forget_an_absent_one(self) -> bool:
+        absent = next((key for key in self._unregistered if not self.devices[key].is_there), None)
+        if absent is not None:
+            self.forget_unregistered(absent)
+        return absent is not None
+
+    def forget_unregistered(self, key: Key) -> None:
+        """Forget a device that has no resource and has taken back its word."""
+        if key in self._unregistered:
+            self._unregistered.discard(key)
+            del self.devices[key]
+
     def put_device(self, body: Body) -> bool:
         """Take in a Device; return whether it changed in a way that matters."""
         metadata = body["metadata"]
         if self.recency.is_outdated(metadata):
             return False
-        entry = self.devices.setdefault(_key(metadata), DeviceEntry())
+        key = _key(metadata)
+        entry = self.devices.setdefault(key, DeviceEntry())
+        self._unregistered.discard(key)
         labels, uid = dict(metadata.get("labels") or {}), str(metadata.get("uid", ""))
         generation = int(metadata.get("generation", 1))
         if (entry.uid, entry.generation, entry.labels) == (uid, generation, labels) and entry.spec is not None:
             return False
+        if entry.uid != uid:
+            entry.uid, entry.memory = uid, read_device_memory(metadata.get("annotations") or {})
         device = parse_resource(Device, body)
         if isinstance(device, Unparsable):
             _log.warning("%s The device gets no work.", device.message)
             entry.spec = None
             return True
-        if entry.uid != uid:
-            entry.memory = read_device_memory(metadata.get("annotations") or {})
-        entry.spec, entry.uid, entry.generation, entry.labels = device.spec, uid, generation, labels
+        entry.spec, entry.generation, entry.labels = device.spec, generation, labels
         entry.is_being_created = False
         return True
 
     def drop_device(self, namespace: str, name: str) -> bool:
-        """Forget a Device resource; what the device itself said stays until it says something new."""
-        entry = self.devices.get((namespace, name))
-        if entry is None or entry.spec is None:
+        """Forget a Device resource; of the device itself only stays whether it is there."""
+        key = (namespace, name)
+        entry = self.devices.get(key)
+        if entry is None or not entry.uid:
             return False
-        entry.spec, entry.uid, entry.generation, entry.labels = None, "", 0, {}
-        entry.memory = DeviceMemory()
+        del self.devices[key]
+        if entry.is_there:
+            self.devices[key] = DeviceEntry(state=entry.state, seen_at=entry.seen_at)
+            self._unregistered.add(key)
         return True
 
     def put_class(self, body: Body) -> bool:

@@ -127,6 +127,9 @@ def test_the_number_of_devices_is_capped(operator: OperatorUnderTest) -> None:
     eventually(lambda: "hedgerow_devices_refused_total 2.0" in operator.answer("/metrics")[1], "two are refused")
     listed = operator.kubectl("get", "devices", "-n", operator.namespace, "-o", "name").stdout.split()
     assert len(listed) == 4
+    operator.kubectl("delete", "device", "many-1", "-n", operator.namespace, "--timeout=10s")
+    eventually(lambda: operator.get("device", "many-2") or operator.get("device", "many-3"), "one takes its place")
+    assert "hedgerow_devices_refused_total 2.0" in operator.answer("/metrics")[1], "waiting is no new refusal"
 
 
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {

@@ -105,6 +105,7 @@ def test_a_device_whose_counter_was_lost_can_still_be_born() -> None:
 
 def test_a_repeated_report_is_no_work_and_a_sample_is_not_urgent() -> None:
     registry = Registry()
+    registry.put_device(body())
     report = reported(Phase.TRAINING, progress=progress(10))
     assert say(registry, "reported", report) is Heard.CHANGE
     assert say(registry, "reported", report) is Heard.NOTHING
@@ -120,10 +121,60 @@ def test_a_repeated_report_is_no_work_and_a_sample_is_not_urgent() -> None:
 
 def test_a_sample_of_another_job_does_not_change_the_twin() -> None:
     registry = Registry()
+    registry.put_device(body())
     say(registry, "reported", reported(Phase.TRAINING, progress=progress(10)))
     other = Telemetry.model_validate({"epoch": 1, "job_uid": "x", "phase": Phase.TRAINING, "progress": progress(20)})
     say(registry, "telemetry", other)
     assert registry.devices["north", "a"].twin() == registry.devices["north", "a"].reported
+
+
+def say_as(registry: Registry, name: str, channel: str, message: Message) -> Heard:
+    topic = f"hedgerow/v1/north/devices/{name}/{channel}"
+    return hear(registry, topic, message.model_dump_json().encode(), 1.0)[0]
+
+
+def test_of_a_device_without_a_resource_only_its_state_is_kept() -> None:
+    registry = Registry()
+    sample = Telemetry(epoch=1, phase=Phase.TRAINING)
+    assert say(registry, "reported", reported(Phase.TRAINING)) is Heard.NOTHING
+    assert say(registry, "telemetry", sample) is Heard.NOTHING
+    assert not registry.devices, "a report alone is no device"
+    say(registry, "state", state("online"))
+    assert say(registry, "reported", reported(Phase.TRAINING)) is Heard.NOTHING
+    entry = registry.devices["north", "a"]
+    assert (entry.reported, entry.telemetry) == (None, None)
+    registry.put_device(body())
+    assert say(registry, "reported", reported(Phase.TRAINING)) is Heard.CHANGE
+    assert registry.drop_device("north", "a")
+    assert registry.devices["north", "a"].reported is None
+
+
+def test_made_up_names_do_not_fill_the_memory() -> None:
+    registry = Registry(most_unregistered=3)
+    registry.put_device(body())
+    heard = [say_as(registry, f"made-up-{number}", "state", state("online")) for number in range(10)]
+    assert heard == [Heard.BIRTH] * 3 + [Heard.CROWDED] * 7
+    assert len(registry.devices) == 4
+    assert say_as(registry, "made-up-1", "state", state("lost")) is Heard.CHANGE
+    assert say_as(registry, "real", "state", state("online")) is Heard.BIRTH, "one that is gone makes room"
+    assert ("north", "made-up-1") not in registry.devices
+    assert say(registry, "state", state("online")) is Heard.BIRTH, "one with a resource always has room"
+
+
+def test_a_state_that_is_cleared_is_forgotten_if_nobody_registered_the_device() -> None:
+    registry = Registry(most_unregistered=1)
+    say(registry, "state", state("online"))
+    hear(registry, TOPIC + "state", b"", 1.0)
+    assert not registry.devices
+    say(registry, "state", state("online"))
+    registry.put_device(body())
+    hear(registry, TOPIC + "state", b"", 1.0)
+    assert registry.devices["north", "a"].spec is not None
+
+
+def test_a_label_with_an_endless_name_is_refused() -> None:
+    payload = b'{"state": "online", "epoch": 1, "labels": {"%s": "x"}}' % (b"n" * 318)
+    assert hear(Registry(), TOPIC + "state", payload, 1.0)[0] is Heard.MALFORMED
 
 
 def test_what_a_device_claims_is_kept_apart_and_must_be_a_label() -> None:

@@ -18,7 +18,8 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 Decimal = Annotated[str, StringConstraints(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?$")]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]  # an accuracy
 Loss = Annotated[float, Field(ge=-1e300, le=1e300, allow_inf_nan=False)]  # the sum over any fleet stays finite
-LabelMap = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
+_LabelName = Annotated[str, StringConstraints(max_length=317)]  # a prefix of 253, a slash, and 63
+LabelMap = Annotated[dict[_LabelName, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
 
 
 MOST_CHECKPOINTS = 100
