@@ -38,6 +38,7 @@ class Options:
     moves: int = 300  # ruin and recreate, after each round of the relaxation
     rounds: int = 8  # of the relaxation
     tolerance: float = 2e-4  # a gap that is as good as none
+    slack_bytes: int = 0  # a plan may exceed the budget by this much all the same, so the bound must allow for it
     keep_going: KeepGoing = _forever
     report: Callable[["Standing"], None] = lambda _standing: None
 
@@ -143,7 +144,8 @@ class Search:
         """Solve the relaxation once: raise the bound, follow its choices, and refine it where they overflow."""
         if not self.ends:
             self.ends = set(peaks(self.work, self.budget, last_purposes(self.work), self.prominence))
-        relaxation = Relaxation(self.work, self.budget, self.deadline, stage_ends(self.work, self.ends))
+        budget = self.budget + self.options.slack_bytes
+        relaxation = Relaxation(self.work, budget, self.deadline, stage_ends(self.work, self.ends))
         guide = bool(self.tightened)
         start = point(relaxation, self.best) if self.best is not None and not guide else None
         effort = Effort(self.options.keep_going, gap=self.options.tolerance / 4)
@@ -222,7 +224,8 @@ class Search:
         proof = cheapest(self.work, self.budget, ceiling, self.options.keep_going)
         if proof is None:
             return
-        self.bound = max(self.bound, base + proof.overhead)
+        if not self.options.slack_bytes:
+            self.bound = max(self.bound, base + proof.overhead)
         if proof.codes is not None:
             self.take(proof.codes)
         self.options.report(self.standing())
