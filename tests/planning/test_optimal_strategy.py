@@ -66,7 +66,7 @@ def test_nothing_is_recomputed_after_what_it_reads_was_updated(case: Case) -> No
 
 
 def test_it_is_cheaper_than_segments_on_a_chain() -> None:
-    problem = deep_chain(25, costs=DeviceCosts(10**9, 100))  # nowhere to page to
+    problem = deep_chain(12, costs=DeviceCosts(10**9, 100))  # nowhere to page to
     segments = sqrt_n.plan(problem, Limits(0))
     assert isinstance(segments, Infeasible)
     greedy = sqrt_n.plan(problem, Limits(segments.needed_bytes))
@@ -78,13 +78,13 @@ def test_it_is_cheaper_than_segments_on_a_chain() -> None:
 
 
 def test_the_same_limits_give_the_same_plan() -> None:
-    problem = deep_chain(20, costs=DeviceCosts(10**9, 100))
+    problem = deep_chain(10, costs=DeviceCosts(10**9, 100))
     budget = needed_bytes(problem) * 7 // 10
     assert optimal.plan(problem, Limits(budget, seed=3)) == optimal.plan(problem, Limits(budget, seed=3))
 
 
 def test_interrupted_planning_returns_the_best_so_far() -> None:
-    problem = deep_chain(20, costs=DeviceCosts(10**9, 100))
+    problem = deep_chain(10, costs=DeviceCosts(10**9, 100))
     calls = iter(range(10**9))
     plan = optimal.plan(problem, Limits(needed_bytes(problem) * 8 // 10, keep_going=lambda: next(calls) < 400))
     assert isinstance(plan, Plan)

@@ -58,9 +58,7 @@ def keep_all_peak(problem: BareProblem) -> int:
     for node, sources in enumerate(problem.inputs):
         for source in sources:
             last[source] = node
-    return max(
-        sum(problem.bytes[node] for node in range(step + 1) if last[node] >= step) for step in range(len(last))
-    )
+    return max(sum(problem.bytes[node] for node in range(step + 1) if last[node] >= step) for step in range(len(last)))
 
 
 def true_optimum(problem: BareProblem, budget: int) -> int | None:
@@ -80,7 +78,9 @@ def true_optimum(problem: BareProblem, budget: int) -> int | None:
             continue
         used = sum(problem.bytes[node] for node in range(nodes) if live >> node & 1)
         for node in range(frontier + 1):
-            for state in _neighbours(problem, needs, (cost, frontier, live, stored), node, used <= budget, used, budget):
+            for state in _neighbours(
+                problem, needs, (cost, frontier, live, stored), node, used <= budget, used, budget
+            ):
                 if state[0] < known.get(state[1:], 1 << 60):
                     known[state[1:]] = state[0]
                     heapq.heappush(queue, state)

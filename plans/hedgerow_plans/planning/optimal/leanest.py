@@ -22,9 +22,7 @@ def leanest(work: Workload, seed: int, keep_going: KeepGoing, deadline: int | No
     return best
 
 
-def _fitting(
-    work: Workload, budget: int, seed: int, keep_going: KeepGoing, deadline: int | None
-) -> Timeline | None:
+def _fitting(work: Workload, budget: int, seed: int, keep_going: KeepGoing, deadline: int | None) -> Timeline | None:
     """Return any plan within a budget and deadline."""
     for attempt in range(4):
         line = Timeline(work, range(work.nodes))
