@@ -23,7 +23,7 @@ _REQUIRED = ("bytes", "cost")
 _OPTIONAL = ("time", "page_out", "page_in")
 
 
-class BadProblem(Exception):
+class BadProblem(Exception):  # noqa: N818 - reads as what it says of the input
     """The problem cannot be planned as it is; the message is a sentence."""
 
 

@@ -19,7 +19,7 @@ class Replayed:
     peak_bytes: int
 
 
-class WrongPlan(Exception):
+class WrongPlan(Exception):  # noqa: N818 - reads as what it says of the plan
     """The plan cannot be executed, or not within its limits; the message is a sentence."""
 
 

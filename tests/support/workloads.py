@@ -10,8 +10,7 @@ def random_training_graph(source: random.Random, nodes: int, *, paging: bool) ->
     """Return a forward chain with skips, and a backward chain that reads it."""
     forward = (nodes + 1) // 2
     inputs: list[list[int]] = [[]]
-    for node in range(1, forward):
-        inputs.append([node - 1] + ([source.randrange(node)] if source.random() < 0.4 else []))
+    inputs += [[node - 1, *([source.randrange(node)] if source.random() < 0.4 else [])] for node in range(1, forward)]
     for node in range(forward, nodes):
         mirror = 2 * forward - 1 - node
         inputs.append([node - 1] + [p for p in (mirror, mirror - 1) if p >= 0 and source.random() < 0.8])
@@ -78,21 +77,18 @@ def true_optimum(problem: BareProblem, budget: int) -> int | None:
             continue
         used = sum(problem.bytes[node] for node in range(nodes) if live >> node & 1)
         for node in range(frontier + 1):
-            for state in _neighbours(
-                problem, needs, (cost, frontier, live, stored), node, used <= budget, used, budget
-            ):
+            for state in _neighbours(problem, needs, (cost, frontier, live, stored), node, used, budget):
                 if state[0] < known.get(state[1:], 1 << 60):
                     known[state[1:]] = state[0]
                     heapq.heappush(queue, state)
     return None
 
 
-def _neighbours(
+def _neighbours(  # noqa: PLR0917 - called once, in the innermost loop
     problem: BareProblem,
     needs: list[int],
     state: tuple[int, int, int, int],
     node: int,
-    fits: bool,
     used: int,
     budget: int,
 ) -> list[tuple[int, int, int, int]]:
@@ -103,7 +99,7 @@ def _neighbours(
         found.append((cost, frontier, live ^ bit, stored))
         if pages is not None and not stored & bit:
             found.append((cost + pages[0], frontier, live, stored | bit))
-    elif fits and used + problem.bytes[node] <= budget:
+    elif used + problem.bytes[node] <= budget:
         if live & needs[node] == needs[node]:
             found.append((cost + problem.cost[node], frontier + (node == frontier), live | bit, stored))
         if stored & bit and pages is not None:

@@ -81,7 +81,9 @@ class _Helper:
             self._pipe.send(codes)
 
 
-def improve(work: Workload, budget: int, deadline: int | None, seed: int, codes: list[int], pipe: Connection) -> None:
+def improve(  # noqa: PLR0917 - what a process is started with
+    work: Workload, budget: int, deadline: int | None, seed: int, codes: list[int], pipe: Connection
+) -> None:
     """Improve a plan until the parent ends this process, sending every improvement."""
     improver = Improver(work, budget, deadline, codes, seed)
     with contextlib.suppress(OSError, EOFError, KeyboardInterrupt):

@@ -80,7 +80,7 @@ def _pages(problem: Problem, tensor: int) -> Pages | None:
 
 
 def _fences(problem: Problem, nodes: Row[int]) -> list[int]:
-    """Return, by node of the body, the next node that changes something it reads or makes; its own number if it does."""
+    """Return, by node of the body, the next node that changes what it reads or makes; its own if it changes any."""
     next_change: dict[int, int] = {}
     fences = [len(nodes) + 1] * len(nodes)
     for index in range(len(nodes) - 1, -1, -1):

@@ -1,1 +1,1 @@
-"""Scheduling without training: what a problem of recomputation and paging is, stripped of graphs, arenas and devices."""
+"""Scheduling without training: recomputation and paging, stripped of graphs, arenas and devices."""

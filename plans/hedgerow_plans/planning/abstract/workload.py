@@ -1,11 +1,11 @@
 """The abstract scheduling problem: nodes in execution order that read and make tensors, with integer bytes and costs.
 
-A plan is a list of operation codes, nothing else: `v` runs node v, `~t` pages tensor t in. The first run of a node is its
-computation, each later one a recomputation. Frees and page-outs follow: a tensor dies right after its last read before
-it comes back, and one that is ever paged in is written once, right after its first computation.
+A plan is a list of operation codes, nothing else: `v` runs node v, `~t` pages tensor t in. The first run of a node is
+its computation, each later one a recomputation. Frees and page-outs follow: a tensor dies right after its last read
+before it comes back, and one that is ever paged in is written once, right after its first computation.
 
-Running a node needs everything it reads and makes, and its scratch, in memory at once. New nodes run in the given order;
-what is proven here is proven for that order.
+Running a node needs everything it reads and makes, and its scratch, in memory at once. New nodes run in the given
+order; what is proven here is proven for that order.
 """
 
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class Workload:
 
 def profile(work: Workload, last: Sequence[int]) -> tuple[int, ...]:
     """Return the bytes in use at each node if every tensor lives from its maker through its `last` node."""
-    changes = list(work.scratch) + [0]
+    changes = [*work.scratch, 0]
     for node, scratch in enumerate(work.scratch):
         changes[node + 1] -= scratch
     for tensor, size in enumerate(work.sizes):

@@ -14,7 +14,7 @@ _DEEPEST = 200
 _LONGEST = 8
 
 
-class _Stuck(Exception):
+class _Stuck(Exception):  # noqa: N818 - not an error, the search goes on without
     """Nothing more can be evicted, or it leads nowhere."""
 
 

@@ -1,6 +1,6 @@
 """The true optimum of small workloads: the cheapest path through all states of memory and storage.
 
-A state is how many nodes have run for the first time, which tensors are in memory, and which in storage, as sets of bits.
+A state is how many nodes have run for the first time, which tensors are in memory, and which in storage, as bits.
 Paths are ordered by overhead, and none that reaches the cost of a known plan is followed, which is what keeps this
 small. Writing to storage happens right after the first computation: later would cost the same.
 """
@@ -13,7 +13,7 @@ from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.optimal.repair import KeepGoing
 from hedgerow_plans.planning.optimal.timeline import Codes
 
-MOST_NODES = 24
+MOST_NODES = 14
 _MOST_STATES = 60_000
 
 State = tuple[int, int, int]

@@ -171,7 +171,7 @@ class Relaxation:
         return any(node > step and self.stage[node] == stage for node in self.work.readers[tensor])
 
     def _add_inner_rows(self) -> None:
-        """A recomputation happens somewhere in its stage, beside everything that is there during the whole stage."""
+        """Give recomputations room: each happens somewhere in its stage, beside what is there during all of it."""
         beside: dict[int, Terms] = {}
         for (tensor, stage), column in self.through.items():
             if stage > self.stage[self.work.maker[tensor]] and self.work.sizes[tensor]:

@@ -105,9 +105,9 @@ class Search:
         straight = Timeline(self.work, range(self.work.nodes))
         self._from(straight, careful=False)
         for patience in _PATIENCES if not self.is_done() else ():
-            codes = on_demand(self.work, self.budget, patience, going)
-            if codes is not None:
-                self._finish(Timeline(self.work, codes))
+            demanded = on_demand(self.work, self.budget, patience, going)
+            if demanded is not None:
+                self._finish(Timeline(self.work, demanded))
         if self.best is None:
             self._from(Timeline(self.work, range(self.work.nodes)), careful=True)
         if self.best is None:
@@ -180,7 +180,7 @@ class Search:
         return over
 
     def _refine(self, relaxation: Relaxation, overfull: dict[int, int]) -> None:
-        """End a stage at the worst overflow of each; if they all do already, take bytes off those steps for the guide."""
+        """End a stage at the worst overflow of each; where they all do already, take bytes off for the guide."""
         worst: dict[int, tuple[int, int]] = {}
         for step, extra in overfull.items():
             if step + 1 not in self.ends:

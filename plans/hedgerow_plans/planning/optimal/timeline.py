@@ -1,7 +1,7 @@
 """An operation sequence with its lifetimes, memory and cost, kept up to date edit by edit, and able to take edits back.
 
-Recomputing lifetimes from scratch takes as long as the sequence; an edit here takes as long as the lifetimes it changes,
-which is what makes thousands of trial edits a second possible.
+Recomputing lifetimes from scratch takes as long as the sequence; an edit here takes as long as the lifetimes it
+changes, which is what makes thousands of trial edits a second possible.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ Positions = npt.NDArray[np.int64]
 
 
 class Timeline:
-    """A sequence under construction. Operations and lives (instances of tensors) have numbers that edits do not move."""
+    """A sequence under construction; operations and lives (instances of tensors) have numbers that edits keep."""
 
     def __init__(self, work: Workload, codes: Iterable[int]) -> None:
         codes = list(codes)
