@@ -11,6 +11,7 @@ from itertools import islice
 
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.bounds import working_set_bytes
 from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
 from hedgerow_plans.planning.strategies import STRATEGIES, Limits, Strategy, keep_all
@@ -56,12 +57,18 @@ def _pose(task: Task, graph: Graph, micro_batch: int, micro_batches: int = 1) ->
 
 
 def build_ladder(
-    problems: Sequence[Problem], limits: Limits, floor_bytes: int | None = None
+    problems: Sequence[Problem],
+    limits: Limits,
+    floor_bytes: int | None = None,
+    searching: Sequence[Strategy] = (),
 ) -> tuple[Plan, ...] | Infeasible:
-    """Return the rungs between budget and floor, most memory first, or why there is none."""
+    """Return the rungs between budget and floor, most memory first, or why there is none.
+
+    `searching` are strategies that take long for each plan: they are asked for a few budgets only.
+    """
     plans: list[Plan] = []
     refusals: list[Infeasible] = []
-    for result in _candidates(problems, limits):
+    for result in _candidates(problems, limits, searching):
         if isinstance(result, Plan):
             plans.append(result)
         else:
@@ -74,10 +81,29 @@ def build_ladder(
     return replace(nearest, floor_bytes=min(refusal.floor_bytes for refusal in refusals))
 
 
-def _candidates(problems: Iterable[Problem], limits: Limits) -> Iterator[Plan | Infeasible]:
+def _candidates(
+    problems: Iterable[Problem], limits: Limits, searching: Sequence[Strategy]
+) -> Iterator[Plan | Infeasible]:
     for problem in problems:
         for strategy in STRATEGIES.values():
             yield from islice(_ever_smaller(strategy, problem, limits), _MOST_PLANS_OF_A_STRATEGY)
+        for strategy in searching:
+            for budget_bytes in chosen_budgets(problem, limits.budget_bytes):
+                yield strategy(problem, replace(limits, budget_bytes=budget_bytes))
+
+
+def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:
+    """Return a few budgets from what keep-all needs, or the budget, down to the working-set floor."""
+    everything = keep_all.plan(problem, Limits(0))
+    floor = working_set_bytes(problem)
+    top = min(budget_bytes, everything.needed_bytes if isinstance(everything, Infeasible) else floor)
+    if top < floor:
+        return []
+    beside = problem.residents.bytes
+    steps = MOST_RUNGS - 1
+    low, high = max(1, floor - beside), max(1, top - beside)
+    row = [beside + round(high * (low / high) ** (step / steps)) for step in range(steps + 1)]
+    return sorted({min(top, max(floor, budget)) for budget in row}, reverse=True)
 
 
 def _ever_smaller(strategy: Strategy, problem: Problem, limits: Limits) -> Iterator[Plan | Infeasible]:

@@ -1,0 +1,1 @@
+"""Scheduling without training: recomputation and paging, stripped of graphs, arenas and devices."""
