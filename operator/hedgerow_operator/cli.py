@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hedgerow_operator import commands, tables
+from hedgerow_operator import commands, layouts, tables
 from hedgerow_plans.models import zoo
 from hedgerow_plans.protocol import keys as key_files
 
@@ -32,7 +32,7 @@ def hedgerow() -> None:
     """  # noqa: D301 - \\b is click's mark for a paragraph whose lines stay as they are
 
 
-for command in (commands.get, commands.rollback, commands.release, commands.approve):
+for command in (commands.get, commands.rollback, commands.release, commands.approve, layouts.layout):
     hedgerow.add_command(command)
 
 
