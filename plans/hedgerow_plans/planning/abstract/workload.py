@@ -66,6 +66,19 @@ class Workload:
         return max(self.working_sets, default=0)
 
     @cached_property
+    def is_fenced(self) -> bool:
+        """Whether some node may not run again at some time."""
+        return any(fence < self.nodes for fence in self.fences)
+
+    @cached_property
+    def least_returns(self) -> tuple[int, ...]:
+        """By tensor: nothing brings it back for less."""
+        return tuple(
+            min(self.costs[maker], pages[1] if pages else self.costs[maker])
+            for maker, pages in zip(self.maker, self.pages, strict=True)
+        )
+
+    @cached_property
     def base_cost(self) -> int:
         """Every node once: no plan costs less."""
         return sum(self.costs)

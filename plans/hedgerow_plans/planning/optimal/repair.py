@@ -6,13 +6,14 @@ of overflow it removes is made; a tensor that was cut before counts as dearer, s
 """
 
 import random
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from hedgerow_plans.planning.optimal.returns import Moment, cheapest_return
-from hedgerow_plans.planning.optimal.timeline import Positions, Timeline
+from hedgerow_plans.planning.optimal.timeline import Span, Timeline
 
 KeepGoing = Callable[[], bool]
 
@@ -72,49 +73,87 @@ def repair(line: Timeline, budget: int, keep_going: KeepGoing, taste: Taste = PL
 
 
 def _best_cut(line: Timeline, budget: int, place: int, weight: Callable[[int], float]) -> Cut | None:
+    overflow = _Overflow(line, budget, place)
     best, least = None, np.inf
-    for tensor, position, relief, moment in _places(line, budget, place):
-        factor = weight(tensor)
-        found = cheapest_return(line.work, tensor, moment, least * relief / factor)
-        if found is not None and (found[0] + 1) / relief * factor < least:
-            least = (found[0] + 1) / relief * factor
-            best = Cut(found[0], relief, tensor, position, found[1])
+    for floor, factor, span in sorted(_ranked(line, overflow, weight)):
+        if floor >= least:
+            break
+        for position, relief in overflow.returns(span):
+            found = cheapest_return(line.work, span[0], overflow.moment(position), least * relief / factor)
+            if found is not None and (found[0] + 1) / relief * factor < least:
+                least = (found[0] + 1) / relief * factor
+                best = Cut(found[0], relief, span[0], position, found[1])
     return best
+
+
+def _ranked(
+    line: Timeline, overflow: "_Overflow", weight: Callable[[int], float]
+) -> Iterator[tuple[float, float, Span]]:
+    """Yield what can be cut, with the least that a cut of it may cost for each byte."""
+    for span in line.spanning(overflow.place):
+        if line.work.sizes[span[0]]:
+            factor = weight(span[0])
+            relief = overflow.relief(span[0], span[1], span[2])
+            yield (line.work.least_returns[span[0]] + 1) / relief * factor, factor, span
 
 
 def cuts(line: Timeline, budget: int, place: int) -> list[Cut]:
     """Return every way to relieve a place, least cost for each byte first."""
-    found = []
-    for tensor, position, relief, moment in _places(line, budget, place):
-        back = cheapest_return(line.work, tensor, moment, np.inf)
-        if back is not None:
-            found.append(Cut(back[0], relief, tensor, position, back[1]))
+    overflow, found = _Overflow(line, budget, place), []
+    for span in [span for span in line.spanning(place) if line.work.sizes[span[0]]]:
+        for position, relief in overflow.returns(span):
+            back = cheapest_return(line.work, span[0], overflow.moment(position), np.inf)
+            if back is not None:
+                found.append(Cut(back[0], relief, span[0], position, back[1]))
     return sorted(found, key=lambda cut: (cut.cost + 1) / cut.relief)
 
 
-def _places(line: Timeline, budget: int, place: int) -> Iterator[tuple[int, int, float, Moment]]:
-    """Yield (tensor, where it comes back, bytes of overflow removed, what is there then)."""
-    over = np.maximum(line.memory - budget, 0)
-    after = _stretch_end(over, place)
-    moments: dict[int, Moment] = {}
-    for tensor, before, following in line.spanning(place):
-        size = line.work.sizes[tensor]
-        for position in sorted({following, after, place + 1}) if size else ():
+class _Overflow:
+    """Where a sequence overflows, and how much of that a cut removes."""
+
+    def __init__(self, line: Timeline, budget: int, place: int) -> None:
+        self.place, self._line = place, line
+        over = line.memory - budget
+        self._over = np.maximum(over, 0)
+        hot = np.nonzero(over > 0)[0]
+        self._hot: list[int] = hot.tolist()
+        self._hot_bytes: list[int] = over[hot].tolist()
+        self._after = self._stretch_end()
+        self._moments: dict[int, Moment] = {}
+
+    def _stretch_end(self) -> int:
+        at = bisect_right(self._hot, self.place)
+        end = self.place + 1
+        while at < len(self._hot) and self._hot[at] == end:
+            at, end = at + 1, end + 1
+        return end
+
+    def relief(self, tensor: int, before: int, position: int) -> float:
+        """Return the bytes of overflow that go away if a tensor is gone from after `before` until `position`."""
+        size = self._line.work.sizes[tensor]
+        low, high = bisect_right(self._hot, before), bisect_left(self._hot, position)
+        if high - low > 32:
+            return float(np.minimum(self._over[before + 1 : position], size).sum())
+        return float(sum(min(size, extra) for extra in self._hot_bytes[low:high]))
+
+    def returns(self, span: Span) -> Iterator[tuple[int, float]]:
+        """Yield where a tensor may come back, and the bytes of overflow removed."""
+        tensor, before, following = span
+        for position in dict.fromkeys((following, self._after, self.place + 1)):
             if position <= following:
-                if position not in moments:
-                    moments[position] = moment_at(line, position)
-                relief = float(np.minimum(over[before + 1 : position], size).sum())
-                yield tensor, position, relief, moments[position]
+                yield position, self.relief(tensor, before, position)
 
-
-def _stretch_end(over: Positions, place: int) -> int:
-    fits = np.nonzero(over[place + 1 :] == 0)[0]
-    return place + 1 + int(fits[0]) if len(fits) else len(over)
+    def moment(self, position: int) -> Moment:
+        """Return what there is just before a position."""
+        if position not in self._moments:
+            self._moments[position] = moment_at(self._line, position)
+        return self._moments[position]
 
 
 def moment_at(line: Timeline, position: int) -> Moment:
     """Return what there is just before a position."""
-    return Moment(lambda tensor: line.is_alive(tensor, position), line.stored, line.step_at(position))
+    step = line.step_at(position) if line.work.is_fenced else 0
+    return Moment(lambda tensor: line.is_alive(tensor, position), line.stored, step)
 
 
 def careful_repair(

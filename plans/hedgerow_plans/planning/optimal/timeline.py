@@ -12,6 +12,8 @@ import numpy.typing as npt
 from hedgerow_plans.planning.abstract.workload import Workload
 
 Codes = list[int]
+Span = tuple[int, int, int]
+"""A tensor, its last use before a place, and its next use after it."""
 Positions = npt.NDArray[np.int64]
 
 
@@ -109,7 +111,7 @@ class Timeline:
         """Return the positions of all recomputations and page-ins."""
         return [position for position, operation in enumerate(self._ids) if self._again[operation]]
 
-    def spanning(self, position: int) -> Iterator[tuple[int, int, int]]:
+    def spanning(self, position: int) -> Iterator[Span]:
         """Yield (tensor, last use before, next use after) for what lives across a position without being used there."""
         count = len(self._tensor)
         births = self._where[self._birth[:count]]
