@@ -1,0 +1,76 @@
+"""From choices of the relaxation to an operation sequence: keep, recompute and page in as it says, fetch on demand."""
+
+from collections.abc import Mapping, Sequence
+
+from hedgerow_plans.planning.optimal.relaxation import Relaxation, Slot
+from hedgerow_plans.planning.optimal.timeline import Codes
+
+
+class _Guided:
+    def __init__(self, relaxation: Relaxation, choices: Sequence[bool]) -> None:
+        self._relaxation, self._work, self._choices = relaxation, relaxation.work, choices
+        self.codes: Codes = []
+        self._live: dict[int, None] = {}
+        self._fresh: set[int] = set()  # refreshed in the present stage
+
+    def run(self) -> None:
+        stage = -1
+        for step in range(self._work.nodes):
+            if self._relaxation.stage[step] != stage:
+                stage, self._fresh = self._relaxation.stage[step], set()
+            for tensor in self._work.reads[step]:
+                self._need(tensor, step, 0)
+            self.codes.append(step)
+            self._live.update(dict.fromkeys(self._work.makes[step]))
+            for tensor in [tensor for tensor in self._live if not self._keep(tensor, step, stage)]:
+                del self._live[tensor]
+
+    def _chosen(self, table: Mapping[Slot, int], number: int, stage: int) -> bool:
+        column = table.get((number, stage))
+        return column is not None and self._choices[column]
+
+    def _need(self, tensor: int, step: int, depth: int) -> None:
+        """Bring a tensor back unless it is there."""
+        if tensor in self._live:
+            return
+        work, node, stage = self._work, self._work.maker[tensor], self._relaxation.stage[step]
+        allowed = step <= work.fences[node] and depth < 400
+        if work.pages[tensor] is not None and (self._chosen(self._relaxation.fetch, tensor, stage) or not allowed):
+            self.codes.append(~tensor)
+            self._live[tensor] = None
+            self._fresh.add(tensor)
+            return
+        if not allowed:
+            raise ValueError("A tensor that cannot come back is missing.")
+        for source in work.reads[node]:
+            self._need(source, step, depth + 1)
+        self.codes.append(node)
+        self._live.update(dict.fromkeys(work.makes[node]))
+        self._fresh.update(work.makes[node])
+
+    def _keep(self, tensor: int, step: int, stage: int) -> bool:
+        relaxation, readers = self._relaxation, self._work.readers[tensor]
+        if not relaxation.modelled[tensor]:
+            return any(node > step for node in readers)
+        if self._chosen(relaxation.stay, tensor, stage + 1):
+            return True
+        if any(node > step and relaxation.stage[node] == stage for node in readers):
+            planned = any(self._choices[column] for column in relaxation.refreshes(tensor, stage))
+            if not planned or tensor in self._fresh or relaxation.work.maker[tensor] == step:
+                return True
+        return any(self._is_wanted(node, step, stage) for node in readers)
+
+    def _is_wanted(self, node: int, step: int, stage: int) -> bool:
+        """Whether a node that ran before is still to run again in this stage."""
+        pending = node <= step and not self._fresh.issuperset(self._work.makes[node])
+        return pending and self._chosen(self._relaxation.again, node, stage)
+
+
+def follow(relaxation: Relaxation, choices: Sequence[bool]) -> Codes | None:
+    """Return the sequence that carries out the choices; it may overflow where the relaxation did not look."""
+    guided = _Guided(relaxation, choices)
+    try:
+        guided.run()
+    except ValueError:
+        return None
+    return guided.codes

@@ -1,0 +1,235 @@
+"""The any-time search: cheap starts, then bound and guide from the relaxation, and ruin and recreate in between.
+
+All state is here: the best plan and the best bound so far are at hand whenever somebody asks. Nothing reads a clock:
+`keep_going` says when to stop, and without it moves and solver nodes are counted, so that the same problem, seed and
+limit give the same plan.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hedgerow_plans.planning.abstract.workload import Workload
+from hedgerow_plans.planning.optimal.demand import on_demand
+from hedgerow_plans.planning.optimal.guided import follow
+from hedgerow_plans.planning.optimal.improve import Improver, fill
+from hedgerow_plans.planning.optimal.point import point
+from hedgerow_plans.planning.optimal.relaxation import Relaxation
+from hedgerow_plans.planning.optimal.repair import KeepGoing, Taste, careful_repair, repair
+from hedgerow_plans.planning.optimal.solver import Effort, solve
+from hedgerow_plans.planning.optimal.stages import last_purposes, peaks, stage_ends
+from hedgerow_plans.planning.optimal.timeline import Codes, Timeline
+
+_PATIENCES = (0.5, 1.0)
+
+
+def _forever() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the search may spend, and when it is content."""
+
+    seed: int = 0
+    moves: int = 300  # ruin and recreate, after each round of the relaxation
+    rounds: int = 8  # of the relaxation
+    tolerance: float = 2e-4  # a gap that is as good as none
+    keep_going: KeepGoing = _forever
+    report: Callable[["Standing"], None] = lambda _standing: None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The best plan so far, if there is one, and what no plan costs less than."""
+
+    codes: Sequence[int] | None
+    cost: int | None
+    bound: int
+
+    @property
+    def gap(self) -> float:
+        """How far the plan may be from the optimum, in parts of the bound."""
+        if self.cost is None:
+            return float("inf")
+        return (self.cost - self.bound) / self.bound if self.bound else float(self.cost > 0)
+
+
+@dataclass(slots=True)
+class Search:
+    """A search under way."""
+
+    work: Workload
+    budget: int
+    deadline: int | None
+    options: Options
+    best: Codes | None = None
+    cost: int | None = None
+    bound: int = 0
+    ends: set[int] = field(default_factory=set)
+    prominence: float = 0.1
+    tightened: dict[int, int] = field(default_factory=dict)
+    exhausted: bool = False  # the relaxation has nothing more to say
+    improver: Improver | None = None
+
+    def __post_init__(self) -> None:
+        self.bound = self.work.base_cost
+
+    def standing(self) -> Standing:
+        """Return the best so far."""
+        return Standing(self.best, self.cost, self.bound)
+
+    def is_done(self) -> bool:
+        """Whether the gap is small enough."""
+        return self.standing().gap <= self.options.tolerance
+
+    def offer(self, line: Timeline) -> bool:
+        """Take a plan that fits if it is cheaper than the best."""
+        if line.peak > self.budget or (self.deadline is not None and line.time > self.deadline):
+            return False
+        if self.cost is not None and line.cost >= self.cost:
+            return False
+        self.best, self.cost = list(line.codes), line.cost
+        self.options.report(self.standing())
+        return True
+
+    def start(self, known: Iterable[Sequence[int]] = ()) -> None:
+        """Find first plans: those that are known already, greedy repair, and running on demand."""
+        going = self.options.keep_going
+        for codes in known:
+            self._finish(Timeline(self.work, codes))
+        straight = Timeline(self.work, range(self.work.nodes))
+        self._from(straight, careful=False)
+        for patience in _PATIENCES if not self.is_done() else ():
+            codes = on_demand(self.work, self.budget, patience, going)
+            if codes is not None:
+                self._finish(Timeline(self.work, codes))
+        if self.best is None:
+            self._from(Timeline(self.work, range(self.work.nodes)), careful=True)
+        if self.best is None:
+            self._insist()
+
+    def _insist(self) -> None:
+        """Nothing fits yet: repair with noise until something does."""
+        source = random.Random(self.options.seed)
+        for attempt in range(12):
+            if self.best is not None or not self.options.keep_going():
+                return
+            line = Timeline(self.work, range(self.work.nodes))
+            if attempt % 2:
+                fits = careful_repair(line, self.budget, self.options.keep_going, source)
+            else:
+                fits = repair(line, self.budget, self.options.keep_going, Taste(noise=source))
+            if fits:
+                self._finish(line)
+
+    def _from(self, line: Timeline, *, careful: bool) -> None:
+        """Repair a sequence and offer what comes out."""
+        fits = careful_repair if careful else repair
+        if fits(line, self.budget, self.options.keep_going):
+            self._finish(line)
+
+    def _finish(self, line: Timeline) -> None:
+        if line.peak <= self.budget:
+            line.commit()
+            self.offer(line)
+            fill(line, self.budget, self.options.keep_going)
+            self.offer(line)
+
+    def relax(self) -> None:
+        """Solve the relaxation once: raise the bound, follow its choices, and refine it where they overflow."""
+        if not self.ends:
+            self.ends = set(peaks(self.work, self.budget, last_purposes(self.work), self.prominence))
+        relaxation = Relaxation(self.work, self.budget, self.deadline, stage_ends(self.work, self.ends))
+        guide = bool(self.tightened)
+        start = point(relaxation, self.best) if self.best is not None and not guide else None
+        solved = solve(relaxation, Effort(self.options.keep_going), start, self.tightened)
+        if not guide and solved.bound > self.bound:
+            self.bound = solved.bound
+            self.options.report(self.standing())
+        if solved.choices is None or self.is_done():
+            self.exhausted = not guide
+            self.tightened = {}
+            return
+        self._follow(relaxation, solved.choices)
+
+    def _follow(self, relaxation: Relaxation, choices: Sequence[bool]) -> None:
+        codes = follow(relaxation, choices)
+        if codes is None:
+            self.exhausted = True
+            return
+        line = Timeline(self.work, codes)
+        overfull = self._overfull(line)
+        self._from(line, careful=False)
+        if overfull:
+            self._from(Timeline(self.work, codes), careful=True)
+        self._refine(relaxation, overfull)
+
+    def _overfull(self, line: Timeline) -> dict[int, int]:
+        """Return, by step, by how many bytes a sequence overflows at or before it."""
+        over: dict[int, int] = {}
+        for position in np.nonzero(line.memory > self.budget)[0].tolist():
+            step = min(line.step_at(position), self.work.nodes - 1)
+            over[step] = max(over.get(step, 0), int(line.memory[position]) - self.budget)
+        return over
+
+    def _refine(self, relaxation: Relaxation, overfull: dict[int, int]) -> None:
+        """End a stage at the worst overflow of each; if they all do already, take bytes off those steps for the guide."""
+        worst: dict[int, tuple[int, int]] = {}
+        for step, extra in overfull.items():
+            if step + 1 not in self.ends:
+                stage = relaxation.stage[step]
+                worst[stage] = max(worst.get(stage, (0, 0)), (extra, step))
+        if worst:
+            self.ends |= {step + 1 for _, step in worst.values()}
+            self.tightened = {}
+        elif overfull:
+            for step, extra in overfull.items():
+                self.tightened[step] = self.tightened.get(step, 0) + extra
+        else:
+            self._look_closer()
+
+    def _look_closer(self) -> None:
+        self.tightened = {}
+        before = len(self.ends)
+        while len(self.ends) == before and self.prominence > 1e-3:
+            self.prominence /= 2
+            self.ends |= set(peaks(self.work, self.budget, last_purposes(self.work), self.prominence))
+        self.exhausted = len(self.ends) == before
+
+    def improve(self, moves: int) -> None:
+        """Ruin and recreate for a number of moves."""
+        if self.best is None:
+            return
+        if self.improver is None:
+            self.improver = Improver(self.work, self.budget, self.deadline, self.best, self.options.seed)
+        else:
+            self.improver.adopt(self.best)
+        for _ in range(moves):
+            if self.is_done() or not self.options.keep_going():
+                return
+            if self.improver.move(self.options.keep_going):
+                self.take(self.improver.best)
+
+    def take(self, codes: Sequence[int]) -> bool:
+        """Take a plan that somebody else found."""
+        return self.offer(Timeline(self.work, codes))
+
+
+def search(
+    work: Workload, budget: int, deadline: int | None, options: Options, known: Iterable[Sequence[int]] = ()
+) -> Standing:
+    """Search until the gap is small, the limits are reached, or `keep_going` says stop."""
+    state = Search(work, budget, deadline, options)
+    if budget < work.floor_bytes or (deadline is not None and deadline < work.base_time):
+        return state.standing()
+    state.start(known)
+    for _ in range(options.rounds):
+        if state.is_done() or not options.keep_going():
+            break
+        if not state.exhausted:
+            state.relax()
+        state.improve(options.moves)
+    return state.standing()
