@@ -1,25 +1,22 @@
 """Which plans a program carries: few, each worth having, from the most memory to the least.
 
-Every strategy is asked again with one byte less than its last plan used, so that each gives all it has between the
-budget and its own floor. Of all plans, those stay that no other beats in both peak and energy.
+Every strategy gives all it has between the budget and its own floor. Of all plans, those stay that no other beats in
+both peak and energy.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
-from hedgerow_plans.planning.strategies import STRATEGIES, Limits, Strategy, keep_all
+from hedgerow_plans.planning.strategies import SEQUENCES, Limits, keep_all
+from hedgerow_plans.planning.strategies.limits import all_that_fit
 
 MOST_RUNGS = 6
 """A device gains little from more, and every rung is bytes to send and to verify."""
-
-_MOST_PLANS_OF_A_STRATEGY = 24
-"""How often a strategy is asked for something smaller; a bound, well above what the present ones can answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +68,8 @@ def build_ladder(
 
 def _candidates(problems: Iterable[Problem], limits: Limits) -> Iterator[Plan | Infeasible]:
     for problem in problems:
-        for strategy in STRATEGIES.values():
-            yield from islice(_ever_smaller(strategy, problem, limits), _MOST_PLANS_OF_A_STRATEGY)
-
-
-def _ever_smaller(strategy: Strategy, problem: Problem, limits: Limits) -> Iterator[Plan | Infeasible]:
-    while True:
-        result = strategy(problem, limits)
-        yield result
-        if isinstance(result, Infeasible):
-            return
-        limits = replace(limits, budget_bytes=result.promise.peak_bytes - 1)
+        for name, sequences in SEQUENCES.items():
+            yield from all_that_fit(problem, sequences(problem, limits.keep_going), name, limits)
 
 
 def pareto(plans: Iterable[Plan]) -> list[Plan]:

@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.sequence import Sequence
 from hedgerow_plans.planning.strategies import dtr, keep_all, melon, sage, sqrt_n, tte
-from hedgerow_plans.planning.strategies.limits import Limits
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits
 
 Strategy = Callable[[Problem, Limits], Plan | Infeasible]
 
@@ -26,4 +27,9 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 )
 """By the name a plan carries, cheapest first; all of them run without a solver."""
 
-__all__ = ["STRATEGIES", "Limits", "Strategy"]
+SEQUENCES: Mapping[str, Callable[[Problem, KeepGoing], list[Sequence]]] = MappingProxyType(
+    {module.NAME: module.sequences for module in (keep_all, tte, sqrt_n, melon, sage, dtr)}
+)
+"""By the same names: everything a strategy has to offer, whatever the budget."""
+
+__all__ = ["SEQUENCES", "STRATEGIES", "Limits", "Strategy"]

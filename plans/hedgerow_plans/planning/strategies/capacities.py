@@ -5,13 +5,12 @@ So more memory never costs more energy, and what a refusal says is needed is fou
 
 from collections.abc import Callable, Iterator
 
-from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.abstract.training import body_work
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.lowering import sequence_flops
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Sequence, straight
-from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
+from hedgerow_plans.planning.strategies.limits import KeepGoing
 
 CAPACITIES = 10
 """Between the largest working set and what keep-all needs; each is one pass over the graph."""
@@ -20,20 +19,18 @@ Schedule = Callable[[Workload, int], list[int] | None]
 """From a workload and a capacity to operation codes."""
 
 
-def plan_over_capacities(problem: Problem, schedule: Schedule, name: str, limits: Limits) -> Plan | Infeasible:
-    """Plan with the cheapest of the sequences that a schedule gives for a row of capacities."""
-    sequences = sorted(
-        dict.fromkeys(_sequences(problem, schedule, limits)), key=lambda sequence: sequence_flops(problem, sequence)
-    )
-    return first_that_fits(problem, sequences, name, limits)
+def over_capacities(problem: Problem, schedule: Schedule, keep_going: KeepGoing) -> list[Sequence]:
+    """Return keep-all and the sequences that a schedule gives for a row of capacities, cheapest first."""
+    distinct = dict.fromkeys(_sequences(problem, schedule, keep_going))
+    return sorted(distinct, key=lambda sequence: sequence_flops(problem, sequence))
 
 
-def _sequences(problem: Problem, schedule: Schedule, limits: Limits) -> Iterator[Sequence]:
+def _sequences(problem: Problem, schedule: Schedule, keep_going: KeepGoing) -> Iterator[Sequence]:
     yield straight(problem)
     body = body_work(problem)
     most, least = body.work.keep_all_bytes, body.work.floor_bytes
     for number in range(1, CAPACITIES + 1):
-        if not limits.keep_going():
+        if not keep_going():
             return
         codes = schedule(body.work, most - (most - least) * number // CAPACITIES)
         if codes is not None:

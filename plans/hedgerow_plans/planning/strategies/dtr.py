@@ -7,16 +7,22 @@ used for long. The agent can use it: it needs nothing but this package.
 from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.problem import Problem
-from hedgerow_plans.planning.strategies.capacities import plan_over_capacities
+from hedgerow_plans.planning.sequence import Sequence
+from hedgerow_plans.planning.strategies.capacities import over_capacities
 from hedgerow_plans.planning.strategies.eviction import Candidate, evict_on_demand
-from hedgerow_plans.planning.strategies.limits import Limits
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits, first_that_fits, forever
 
 NAME = "dtr"
 
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
     """Plan with eviction by cost of the neighbourhood, size and staleness."""
-    return plan_over_capacities(problem, schedule, NAME, limits)
+    return first_that_fits(problem, sequences(problem, limits.keep_going), NAME, limits)
+
+
+def sequences(problem: Problem, keep_going: KeepGoing = forever) -> list[Sequence]:
+    """Return what a row of capacities leads to, cheapest first."""
+    return over_capacities(problem, schedule, keep_going)
 
 
 def schedule(work: Workload, capacity_bytes: int) -> list[int] | None:

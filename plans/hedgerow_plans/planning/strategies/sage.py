@@ -9,16 +9,22 @@ from collections.abc import Iterable
 from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.problem import Problem
-from hedgerow_plans.planning.strategies.capacities import plan_over_capacities
+from hedgerow_plans.planning.sequence import Sequence
+from hedgerow_plans.planning.strategies.capacities import over_capacities
 from hedgerow_plans.planning.strategies.eviction import Candidate, evict_on_demand
-from hedgerow_plans.planning.strategies.limits import Limits
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits, first_that_fits, forever
 
 NAME = "sage"
 
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
     """Plan with checkpointing at the problem's own micro-batch."""
-    return plan_over_capacities(problem, schedule, NAME, limits)
+    return first_that_fits(problem, sequences(problem, limits.keep_going), NAME, limits)
+
+
+def sequences(problem: Problem, keep_going: KeepGoing = forever) -> list[Sequence]:
+    """Return what a row of capacities leads to, cheapest first."""
+    return over_capacities(problem, schedule, keep_going)
 
 
 def plan_mix(problems: Iterable[Problem], limits: Limits) -> Plan | Infeasible:

@@ -13,18 +13,22 @@ from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.bounds import max_live_bytes
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Run, Sequence, straight, trace
-from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits, first_that_fits, forever
 
 NAME = "tte"
 
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
     """Plan with the order that needs the least."""
+    return first_that_fits(problem, sequences(problem, limits.keep_going), NAME, limits)
+
+
+def sequences(problem: Problem, _keep_going: KeepGoing = forever) -> list[Sequence]:
+    """Return the orders, leanest first."""
     plain = straight(problem)
     bodies = [plain.body, *(tuple(map(Run, order)) for order in (_eager(problem), _leanest(problem)))]
-    sequences = [Sequence(plain.begin, body, plain.finish) for body in bodies]
-    sequences.sort(key=lambda sequence: max_live_bytes(problem, sequence, trace(problem, sequence)))
-    return first_that_fits(problem, sequences, NAME, limits)
+    orders = dict.fromkeys(Sequence(plain.begin, body, plain.finish) for body in bodies)
+    return sorted(orders, key=lambda sequence: max_live_bytes(problem, sequence, trace(problem, sequence)))
 
 
 def _eager(problem: Problem) -> list[int]:
