@@ -10,10 +10,13 @@ from fractions import Fraction
 
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.bounds import max_live_bytes, refusal, working_set_bytes
+from hedgerow_plans.planning.lowering import lower, sequence_picojoules
 from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
+from hedgerow_plans.planning.sequence import Sequence as OperationSequence
+from hedgerow_plans.planning.sequence import trace
 from hedgerow_plans.planning.strategies import SEQUENCES, Limits, keep_all
-from hedgerow_plans.planning.strategies.limits import all_that_fit
 
 MOST_RUNGS = 6
 """A device gains little from more, and every rung is bytes to send and to verify."""
@@ -51,25 +54,50 @@ def build_ladder(
     problems: Sequence[Problem], limits: Limits, floor_bytes: int | None = None
 ) -> tuple[Plan, ...] | Infeasible:
     """Return the rungs between budget and floor, most memory first, or why there is none."""
-    plans: list[Plan] = []
-    refusals: list[Infeasible] = []
-    for result in _candidates(problems, limits):
-        if isinstance(result, Plan):
-            plans.append(result)
-        else:
-            refusals.append(result)
-        if plans and not limits.keep_going():
-            break
+    offers = _worth_placing(_offers(problems, limits))
+    results = [(offer, lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)) for offer in offers]
+    plans = [plan for _, plan in results if plan.promise.peak_bytes <= limits.budget_bytes]
     if plans:
         return _thinned(_down_to(pareto(plans), floor_bytes))
-    nearest = min(refusals, key=lambda refusal: refusal.needed_bytes)
-    return replace(nearest, floor_bytes=min(refusal.floor_bytes for refusal in refusals))
+    nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
+    refused = _refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes)
+    return replace(refused, floor_bytes=min(map(working_set_bytes, problems)))
 
 
-def _candidates(problems: Iterable[Problem], limits: Limits) -> Iterator[Plan | Infeasible]:
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A sequence before it has offsets: what it costs, and the least that it needs."""
+
+    problem: Problem
+    strategy: str
+    sequence: OperationSequence
+    picojoules: int
+    live_bytes: int
+
+
+def _offers(problems: Iterable[Problem], limits: Limits) -> Iterator[_Offer]:
+    """Yield everything the strategies have, until time is up; the first one always."""
     for problem in problems:
         for name, sequences in SEQUENCES.items():
-            yield from all_that_fit(problem, sequences(problem, limits.keep_going), name, limits)
+            for sequence in sequences(problem, limits.keep_going):
+                live_bytes = max_live_bytes(problem, sequence, trace(problem, sequence))
+                yield _Offer(problem, name, sequence, sequence_picojoules(problem, sequence), live_bytes)
+                if not limits.keep_going():
+                    return
+
+
+def _worth_placing(offers: Iterable[_Offer]) -> list[_Offer]:
+    """Return the offers that no other beats in both energy and bytes; placing them is the dear part."""
+    best: list[_Offer] = []
+    for offer in sorted(offers, key=lambda offer: (offer.picojoules, offer.live_bytes)):
+        if not best or offer.live_bytes < best[-1].live_bytes:
+            best.append(offer)
+    return best
+
+
+def _refusal(offer: _Offer, needed_bytes: int, budget_bytes: int) -> Infeasible:
+    instances = trace(offer.problem, offer.sequence)
+    return refusal(offer.problem, offer.sequence, instances, needed_bytes, budget_bytes)
 
 
 def pareto(plans: Iterable[Plan]) -> list[Plan]:

@@ -1,6 +1,6 @@
 """What a strategy has to stay within, and the choice every strategy ends with: the cheapest sequence that fits."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hedgerow_plans.plan import Infeasible, Plan
@@ -40,27 +40,6 @@ def first_that_fits(
                 return plan
     needed_bytes, leanest = _leanest(problem, [sequence for sequence, _ in lives], bounds, limits)
     return refusal(problem, *lives[leanest], needed_bytes, limits.budget_bytes)
-
-
-def all_that_fit(
-    problem: Problem, sequences: Iterable[Sequence], strategy: str, limits: Limits
-) -> Iterator[Plan | Infeasible]:
-    """Yield a plan for each sequence, cheapest first, that is leaner than those before it; a refusal if none fits."""
-    leanest: tuple[int, Sequence] | None = None
-    refused = True
-    bound = None
-    for sequence in sequences:
-        live_bytes = max_live_bytes(problem, sequence, trace(problem, sequence))
-        if bound is None or live_bytes < bound:
-            bound = live_bytes
-            plan = lower(problem, sequence, strategy, limits.keep_going)
-            peak_bytes = plan.promise.peak_bytes
-            leanest = (peak_bytes, sequence) if leanest is None or peak_bytes < leanest[0] else leanest
-            if peak_bytes <= limits.budget_bytes:
-                refused = False
-                yield plan
-    if refused and leanest is not None:
-        yield refusal(problem, leanest[1], trace(problem, leanest[1]), leanest[0], limits.budget_bytes)
 
 
 def _leanest(problem: Problem, sequences: list[Sequence], bounds: list[int], limits: Limits) -> tuple[int, int]:
