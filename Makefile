@@ -49,5 +49,8 @@ demo: setup ## the whole story on this machine: apply, train, squeeze, roll back
 thorough: setup ## every long list in full, resumable, with a dated report in reports/
 	@PYTHONPATH=hack $(BIN)/python -m thorough
 
+bench: venv ## how long large models take to build and differentiate
+	@PYTHONPATH=plans $(BIN)/python hack/bench-graphs
+
 clean: ## remove what the build made here; the servers stay in the cache
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build demo-output

@@ -10,6 +10,8 @@ from hedgerow_agent import inputs
 from hedgerow_agent.config import AgentConfig
 from hedgerow_agent.core.errors import CoreError
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.samples import Targets
 from hedgerow_agent.machine.state import Adapter
 from hedgerow_agent.store import Store
 from hedgerow_agent.trainer.deltas import decode_delta
@@ -37,7 +39,10 @@ def predict(config: AgentConfig, probe: Path) -> Prediction:
         raise CannotPredict(f"No model has come to {config.device} yet: {store.folder} names no active adapter.")
     x, y = _read_probe(probe)
     try:
-        logits = _open_model(config, store, adapter).predict(x)
+        model = _open_model(config, store, adapter)
+        if model.samples.targets is not Targets.LABELS:
+            raise CannotPredict(f"The model of {adapter.job} has no classes to predict: it makes numbers.")
+        logits = model.predict(np.ascontiguousarray(x, dtype=model.samples.dtype))
     except (Unfit, CoreError) as error:
         raise CannotPredict(str(error)) from None
     classes = logits.argmax(axis=1)
@@ -60,10 +65,10 @@ def _open_model(config: AgentConfig, store: Store, adapter: Adapter) -> Executor
     return executor
 
 
-def _read_probe(file: Path) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.integer] | None]:
+def _read_probe(file: Path) -> tuple[Array, npt.NDArray[np.integer] | None]:
     try:
         with np.load(file, allow_pickle=False) as arrays:
-            x = np.ascontiguousarray(arrays["x"], dtype=np.float32)
+            x = arrays["x"]
             y = arrays.get("y")
     except (OSError, ValueError, KeyError) as error:
         raise CannotPredict(f"The input {file} cannot be used: {error}. It needs an array x, and may have y.") from None

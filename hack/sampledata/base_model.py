@@ -52,7 +52,7 @@ def train(images: Images, recipe: Recipe, file: Path, say: Callable[[str], None]
         loss = run.run_step().loss
         if run.step % 50 == 0 or run.done:
             say(f"base model: step {run.step} of {run.total_steps}, loss {loss:.3f}")
-    accuracy = run.test().accuracy
+    accuracy = run.test().accuracy or 0.0
     parameters = {name: np.ascontiguousarray(values) for name, values in executor.delta().items()}
     executor.close()
     return _write(parameters, accuracy, file)

@@ -58,5 +58,15 @@ CHECKS: tuple[Check, ...] = (
         "CRDs, operator and chart on a real API server; bad manifests are refused or explained with golden text",
         (*PYTEST, "tests/cluster", "tests/resources", "tests/chart", "tests/decisions"),
     ),
+    Check(
+        "graphs-published",
+        "memory figures that TinyTL and TTE print come out of our own graphs by their rules",
+        (*PYTEST, "tests/accounting"),
+    ),
+    Check(
+        "graphs-speed",
+        "BERT-base is built and differentiated in under 2 s, ResNet-50 in under 1 s",
+        ("make", "bench"),
+    ),
     Check("everything", "the whole suite with every long list in full", (*PYTEST, "tests"), timeout_seconds=6 * 3600),
 )

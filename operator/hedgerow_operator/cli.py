@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hedgerow_operator import commands, layouts, tables
-from hedgerow_plans.models import zoo
+from hedgerow_operator import commands, layouts, papers, tables, zoo_commands
+from hedgerow_operator.method_words import HELP, parse_method
 from hedgerow_plans.protocol import keys as key_files
 
 
@@ -18,6 +18,8 @@ def hedgerow() -> None:
     \b
     A first look:
       hedgerow models                     what can be trained
+      hedgerow models show resnet18 --plot resnet18.svg
+                                          one model in detail, and its picture
       hedgerow plan --model mlp --method lora:4 --class-file board.yaml --batch 32
                                           what fits on a board, before any device sees it
       hedgerow get jobs                   how far jobs are
@@ -32,25 +34,26 @@ def hedgerow() -> None:
     """  # noqa: D301 - \\b is click's mark for a paragraph whose lines stay as they are
 
 
-for command in (commands.get, commands.rollback, commands.release, commands.approve, layouts.layout):
+for command in (
+    commands.get,
+    commands.rollback,
+    commands.release,
+    commands.approve,
+    zoo_commands.models,
+    papers.tables,
+    layouts.layout,
+):
     hedgerow.add_command(command)
 
 
 @hedgerow.command()
-def models() -> None:
-    """List the models of the zoo, with their parameters."""
-    rows = [[name, f"{tables.parameters(name):,}"] for name in zoo.names()]
-    click.echo(tables.table(["MODEL", "PARAMETERS"], rows))
-
-
-@hedgerow.command()
 @click.option("--model", required=True, help="A name that `hedgerow models` lists.")
-@click.option("--method", default="full", show_default=True, help="full, last, lora:RANK or lora:RANK:ALPHA.")
+@click.option("--method", default="full", show_default=True, help=f"{HELP}.")
 @click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
 @click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
-@click.option("--classes", default=zoo.DEFAULT_CLASSES, show_default=True, type=click.IntRange(2))
-@click.option("--shape", default="1,8,8", show_default=True, help="Shape of one sample, such as 1,28,28.")
+@click.option("--classes", type=click.IntRange(2), help="How many classes it tells apart, if not the model's own.")
+@click.option("--shape", help="Shape of one sample, such as 1,28,28, if not the model's own.")
 @click.option("--momentum", default=0.0, show_default=True, type=click.FloatRange(0, 1, max_open=True))
 def plan(  # noqa: PLR0917 - click passes one argument per option
     model: str,
@@ -58,13 +61,14 @@ def plan(  # noqa: PLR0917 - click passes one argument per option
     class_file: Path,
     batch_size: int,
     budget: str | None,
-    classes: int,
-    shape: str,
+    classes: int | None,
+    shape: str | None,
     momentum: float,
 ) -> None:
     """Show the ladder of plans that devices of a class would get."""
     device_class = tables.read_device_class(class_file, budget)
-    wish = tables.Wish(model, tables.parse_method(method), batch_size, momentum, classes, tables.parse_shape(shape))
+    input_shape = None if shape is None else tables.parse_shape(shape)
+    wish = tables.Wish(model, parse_method(method), batch_size, momentum, classes, input_shape)
     click.echo(tables.ladder(wish, device_class))
 
 

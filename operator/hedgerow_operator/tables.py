@@ -1,6 +1,5 @@
 """Tables that commands print: jobs, devices, and the ladder of a program that was planned on the spot."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,6 @@ from hedgerow_operator.planning.requests import device_costs
 from hedgerow_operator.planning.worker import Planned, Unusable
 from hedgerow_operator.planning.worker import plan as plan_program
 from hedgerow_plans.methods.catalogue import Method
-from hedgerow_plans.methods.lora import Lora
-from hedgerow_plans.methods.selection import Full, Last
 from hedgerow_plans.models import zoo
 from hedgerow_plans.program import ProgramRequest
 from hedgerow_plans.resources.columns import format_energy
@@ -74,8 +71,8 @@ def device_rows(bodies: Sequence[Body]) -> tuple[list[str], list[list[str]]]:
 
 
 def parameters(model: str) -> int:
-    """Return how many parameters a model of the zoo has, as it is by default."""
-    return sum(math.prod(tensor.shape) for tensor in zoo.build(model).resident())
+    """Return how many parameters a model of the zoo has by default, counted as its publication does."""
+    return zoo.published_size(model).parameters
 
 
 def read_device_class(file: Path, budget: str | None) -> DeviceClass:
@@ -95,17 +92,6 @@ def read_device_class(file: Path, budget: str | None) -> DeviceClass:
     return parsed
 
 
-def parse_method(text: str) -> Method:
-    """Return the method that a word on the command line names."""
-    name, *numbers = text.split(":")
-    if name in {"full", "last"} and not numbers:
-        return Full() if name == "full" else Last()
-    if name == "lora" and 1 <= len(numbers) <= 2 and all(n.isascii() and n.isdigit() and int(n) > 0 for n in numbers):
-        rank, *alpha = (int(number) for number in numbers)
-        return Lora(rank, alpha[0] if alpha else None)
-    raise click.ClickException(f"{text!r} is not a method; write full, last, lora:RANK or lora:RANK:ALPHA.")
-
-
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What somebody would like to train."""
@@ -114,8 +100,8 @@ class Wish:
     method: Method
     batch_size: int
     momentum: float
-    classes: int
-    input_shape: tuple[int, ...]
+    classes: int | None
+    input_shape: tuple[int, ...] | None
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import fields
 
-from hedgerow_plans.graph.ir import Attribute, DType, Graph, Init, Node, Role, Section, Tensor
+from hedgerow_plans.graph.codec import choice_of, graph_in, graph_out, row_of
 from hedgerow_plans.plan import (
     PROGRAM_SCHEMA,
     Bounds,
@@ -35,8 +35,8 @@ _MOST_GRAPHS = 16
 _MOST_RUNGS = 64
 _MOST_TENSORS = 100_000
 _MOST_STEPS = 1_000_000
-_MOST_NAMES = 64  # inputs, outputs, attributes of one node
-_MOST_DIMENSIONS = 8
+_MOST_NAMES = 64  # outputs of one node
+_MOST_REMARKS = 16
 
 _Json = dict[str, object]
 
@@ -76,21 +76,23 @@ def _program_out(program: Program) -> _Json:
         "method": program.method,
         "deviceClass": program.device_class,
         "batchSize": program.batch_size,
-        "graphs": [_graph_out(graph) for graph in program.graphs],
+        "graphs": [graph_out(graph) for graph in program.graphs],
         "delta": program.delta,
         "resident": [[place.tensor, place.offset] for place in program.resident],
         "residentBytes": program.resident_bytes,
         "mapped": program.mapped,
         "rungs": [_plan_out(rung) for rung in program.rungs],
         "evaluation": _plan_out(program.evaluation),
+        "remarks": program.remarks,
     }
 
 
 def _program_in(value: Value) -> Program:
     names = ("schema", "kernelTable", "model", "method", "deviceClass", "batchSize", "graphs", "delta", "resident")
-    schema, kernels, model, method, device_class, batch, graphs, delta, resident, size, mapped, rungs, evaluation = (
-        value.record(*names, "residentBytes", "mapped", "rungs", "evaluation")
+    schema, kernels, model, method, device_class, batch, graphs, delta, resident, size, mapped, rungs, *rest = (
+        value.record(*names, "residentBytes", "mapped", "rungs", "evaluation", "remarks")
     )
+    evaluation, remarks = rest
     return Program(
         schema=schema.integer(PROGRAM_SCHEMA, PROGRAM_SCHEMA),
         kernel_table=kernels.integer(),
@@ -98,106 +100,20 @@ def _program_in(value: Value) -> Program:
         method=method.text(),
         device_class=device_class.text(),
         batch_size=batch.integer(1),
-        graphs=tuple(_graph_in(item) for item in graphs.items(_MOST_GRAPHS)),
+        graphs=tuple(graph_in(item) for item in graphs.items(_MOST_GRAPHS)),
         delta=delta.texts(_MOST_TENSORS),
         resident=tuple(_placement_in(item) for item in resident.items(_MOST_TENSORS)),
         resident_bytes=size.integer(),
         mapped=mapped.texts(_MOST_TENSORS),
         rungs=tuple(_plan_in(item) for item in rungs.items(_MOST_RUNGS)),
         evaluation=_plan_in(evaluation),
+        remarks=remarks.texts(_MOST_REMARKS),
     )
 
 
 def _placement_in(value: Value) -> Placement:
-    tensor, offset = _row(value, 2)
+    tensor, offset = row_of(value, 2)
     return Placement(tensor.text(), offset.integer())
-
-
-def _graph_out(graph: Graph) -> _Json:
-    return {
-        "name": graph.name,
-        "tensors": [_tensor_out(tensor) for tensor in graph.tensors],
-        "nodes": [_node_out(node) for node in graph.nodes],
-        "outputs": graph.outputs,
-    }
-
-
-def _graph_in(value: Value) -> Graph:
-    name, tensors, nodes, outputs = value.record("name", "tensors", "nodes", "outputs")
-    return Graph(
-        name.text(),
-        tuple(_tensor_in(item) for item in tensors.items(_MOST_TENSORS)),
-        tuple(_node_in(item) for item in nodes.items(_MOST_TENSORS)),
-        outputs.texts(_MOST_NAMES),
-    )
-
-
-def _tensor_out(tensor: Tensor) -> _Json:
-    return {
-        "name": tensor.name,
-        "shape": tensor.shape,
-        "dtype": tensor.dtype,
-        "batched": tensor.batched,
-        "role": tensor.role,
-        "init": None if tensor.init is None else [tensor.init.kind, float(tensor.init.scale)],
-    }
-
-
-def _tensor_in(value: Value) -> Tensor:
-    name, shape, dtype, batched, role, init = value.record("name", "shape", "dtype", "batched", "role", "init")
-    return Tensor(
-        name.text(),
-        tuple(item.integer(1, 2**31 - 1) for item in shape.items(_MOST_DIMENSIONS)),
-        DType(_choice(dtype, tuple(DType))),
-        batched.flag(),
-        Role(_choice(role, tuple(Role))),
-        None if init.raw is None else _init_in(init),
-    )
-
-
-def _init_in(value: Value) -> Init:
-    kind, scale = _row(value, 2)
-    return Init(kind.text(), scale.number())
-
-
-def _node_out(node: Node) -> _Json:
-    return {
-        "name": node.name,
-        "op": node.op,
-        "inputs": node.inputs,
-        "outputs": node.outputs,
-        "updates": node.updates,
-        "attributes": dict(node.attributes),
-        "section": node.section,
-    }
-
-
-def _node_in(value: Value) -> Node:
-    names = ("name", "op", "inputs", "outputs", "updates", "attributes", "section")
-    name, op, inputs, outputs, updates, attributes, section = value.record(*names)
-    return Node(
-        name.text(),
-        op.text(),
-        inputs.texts(_MOST_NAMES),
-        outputs.texts(_MOST_NAMES),
-        updates.texts(_MOST_NAMES),
-        {key: _attribute_in(item) for key, item in attributes.mapping(_MOST_NAMES).items()},
-        Section(_choice(section, tuple(Section))),
-    )
-
-
-def _attribute_in(value: Value) -> Attribute:
-    match value.raw:
-        case bool():
-            return value.flag()
-        case int():
-            return value.integer(-(2**53) + 1)
-        case float():
-            return value.number()
-        case str():
-            return value.text()
-        case _:
-            return value.integers(_MOST_NAMES, -(2**53) + 1)
 
 
 def _plan_out(plan: Plan) -> _Json:
@@ -225,8 +141,8 @@ def _plan_in(value: Value) -> Plan:
         _steps_in(begin),
         _steps_in(body),
         _steps_in(finish),
-        Promise(*(item.integer() for item in _row(promise, len(fields(Promise))))),
-        Bounds(*(item.integer() for item in _row(bounds, len(fields(Bounds))))),
+        Promise(*(item.integer() for item in row_of(promise, len(fields(Promise))))),
+        Bounds(*(item.integer() for item in row_of(bounds, len(fields(Bounds))))),
     )
 
 
@@ -264,18 +180,5 @@ def _step_in(value: Value) -> Step:
     row = value.items(4)
     if not row:
         value.refuse("a step")
-    length, build = _STEP_KINDS[_choice(row[0], tuple(_STEP_KINDS))]
-    return build(_row(value, length))
-
-
-def _row(value: Value, length: int) -> list[Value]:
-    row = value.items(length)
-    if len(row) != length:
-        value.refuse(f"a list of {length}")
-    return row
-
-
-def _choice(value: Value, choices: tuple[str, ...]) -> str:
-    if value.text() not in choices:
-        value.refuse(f"one of {', '.join(choices)}")
-    return value.text()
+    length, build = _STEP_KINDS[choice_of(row[0], tuple(_STEP_KINDS))]
+    return build(row_of(value, length))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hedgerow_plans.graph.ir import Graph
 
-PROGRAM_SCHEMA = 1
+PROGRAM_SCHEMA = 2
 """Version of the encoded form; an agent refuses a program of a schema it does not speak."""
 
 KERNEL_TABLE = 1
@@ -137,6 +137,7 @@ class Program:
     mapped: tuple[str, ...]
     rungs: tuple[Plan, ...]
     evaluation: Plan  # forward only, fits below the smallest rung's peak
+    remarks: tuple[str, ...] = ()  # sentences on what the plans could not do, such as cut the batch
     kernel_table: int = KERNEL_TABLE
     schema: int = PROGRAM_SCHEMA
 

@@ -4,7 +4,7 @@ The caller verifies the result; the check must not depend on who planned.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hedgerow_plans.graph.ir import Role
 from hedgerow_plans.methods.catalogue import Method
@@ -15,7 +15,7 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Optimizer
 
 __all__ = ["DeviceCosts", "ProgramRequest", "build_program"]
 
@@ -26,16 +26,17 @@ class ProgramRequest:
 
     model: str  # a name of the zoo
     method: Method
-    optimizer: Sgd
+    optimizer: Optimizer
     batch_size: int
     device_class: str
     costs: DeviceCosts
     budget_bytes: int  # no rung needs more
     floor_bytes: int | None = None  # the lowest budget a rung is wanted for; None: as low as possible
-    classes: int = zoo.DEFAULT_CLASSES
-    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE
+    classes: int | None = None  # None: the model's own number
+    input_shape: tuple[int, ...] | None = None  # None: the model's own
     frozen_outside: bool = False  # frozen parameters live in flash or a mapped file, not in the arena
     seed: int = 0
+    loss: str | None = None  # None: the model's own
 
 
 def build_program(
@@ -43,15 +44,16 @@ def build_program(
 ) -> Program | Infeasible:
     """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
     adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
-    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size)
+    loss = request.loss or zoo.entry(request.model).loss
+    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
     frozen = [tensor.name for tensor in graphs.direct.resident() if tensor.role is Role.FROZEN]
     residents = place_residents(graphs.all(), frozen if request.frozen_outside else ())
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
     limits = Limits(request.budget_bytes, request.seed, keep_going)
-    problems = training_problems(task, graphs.direct, graphs.accumulating)
+    problems = training_problems(task, graphs.direct, graphs.in_pieces)
     rungs = build_ladder(problems, limits, request.floor_bytes)
     if isinstance(rungs, Infeasible):
-        return rungs
+        return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)
 
 
@@ -92,4 +94,5 @@ def _assemble(
         mapped=tuple(sorted(residents.mapped)),
         rungs=rungs,
         evaluation=evaluation,
+        remarks=(graphs.why_whole,) if graphs.why_whole else (),
     )

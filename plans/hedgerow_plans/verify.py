@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from hedgerow_plans.graph import table, validate
-from hedgerow_plans.graph.ir import ALIGNMENT_BYTES, Graph, Role, Section, Tensor
+from hedgerow_plans.graph.ir import ALIGNMENT_BYTES, Graph, Node, Role, Section, Tensor
+from hedgerow_plans.graph.ops.batch_norm import is_batch
 from hedgerow_plans.plan import Placement, Plan, Program
 from hedgerow_plans.replay import Arena, Replay, ScratchBytes, reference_values
 from hedgerow_plans.violations import Findings, Rule, TooManyViolations, Violation
@@ -127,6 +128,8 @@ def _check_once_a_step(plan: Plan, graph: Graph, findings: Findings) -> None:
     """With several micro-batches, what survives the step must not change in each of them."""
     tensors = graph.by_name()
     for node in (node for node in graph.nodes if plan.micro_batches > 1 and node.section is Section.BODY):
+        if _learns_from_batch(node):
+            findings.add(Rule.VALUES, f"node {node.name} works on statistics of a micro-batch, not of the batch.")
         for name in (name for name in node.updates if tensors[name].resident):
             findings.add(Rule.VALUES, f"node {node.name} changes {name} in each micro-batch, not once a step.")
 
@@ -181,9 +184,19 @@ def _check_program(program: Program, findings: Findings) -> None:
         _check_updates(graph, program.delta, findings)
     surviving = {frozenset(tensor.name for tensor in graph.resident()) for graph in trained_on}
     findings.check(len(surviving) == 1, Rule.STRUCTURE, "not all rungs have the same resident tensors.")
+    _check_evaluation(program, graphs[program.evaluation.graph], findings)
+
+
+def _check_evaluation(program: Program, graph: Graph, findings: Findings) -> None:
     sentence = "the evaluation changes resident tensors, or has several micro-batches."
-    fixed = program.evaluation.micro_batches == 1 and not _updaters(graphs[program.evaluation.graph])
+    fixed = program.evaluation.micro_batches == 1 and not _updaters(graph)
     findings.check(fixed, Rule.VALUES, sentence)
+    for node in (node for node in graph.nodes if _learns_from_batch(node) or node.op == "dropout"):
+        findings.add(Rule.VALUES, f"node {node.name} of the evaluation does what only training does.")
+
+
+def _learns_from_batch(node: Node) -> bool:
+    return node.op == "batch_norm" and is_batch(node)
 
 
 def _check_common_residents(program: Program, findings: Findings) -> None:

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from hedgerow_agent.session import wait_seconds
+from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
 from hedgerow_plans.protocol.keys import generate_private_key
 from hedgerow_plans.protocol.messages import Desired, Phase
 from servers.broker import Broker
@@ -42,7 +43,7 @@ def test_a_birth_says_what_the_device_is(device: Device, operator: OperatorEnd) 
         wait_online(operator, 1)
         birth = operator.states[-1]
         assert (birth.device_class, birth.labels, birth.backend) == ("bench", {"site": "north"}, "numpy")
-        assert (birth.kernel_table, birth.program_schema) == (1, 1)
+        assert (birth.kernel_table, birth.program_schema) == (KERNEL_TABLE, PROGRAM_SCHEMA)
         report = operator.wait_for_phase(Phase.IDLE)
         assert (report.epoch, report.running) == (1, "base")
 

@@ -87,7 +87,7 @@ def test_a_grouped_convolution_gets_a_detour_in_each_group() -> None:
     ("method", "sentence"),
     [
         (Full(), "Method full cannot train 'pooled': it has no parameters; choose another model."),
-        (Last(), "Method last cannot train 'pooled': it has no linear layer; choose full or lora."),
+        (Last(), "Method last cannot train 'pooled': it has no linear or conv2d layer; choose another model."),
         (Lora(4), "Method lora cannot train 'pooled': it has no linear or conv2d layer; choose full."),
         (Lora(0), "Method lora has rank 0; give it a rank of at least 1."),
         (Lora(4, math.nan), "Method lora has alpha nan; give it a finite number above 0."),

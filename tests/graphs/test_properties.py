@@ -9,7 +9,7 @@ from hedgerow_plans.methods.adapted import Adapted
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
-from support.random_graphs import METHODS, adapted_graphs, forward_graphs
+from support.random_graphs import METHODS, adapted_graphs, applied, forward_graphs
 
 MANY = settings(max_examples=100, deadline=None)  # a shared machine may pause any example
 
@@ -34,7 +34,8 @@ def makers_of(graph: Graph) -> dict[str, list[int]]:
 
 def training_graphs(adapted: Adapted, optimizer: Sgd) -> tuple[Graph, Graph, Graph]:
     """All generated parameters reach the logits, so differentiating must not refuse."""
-    return differentiate(adapted.graph, optimizer, batch_size=8).all()
+    graphs = differentiate(adapted.graph, optimizer, batch_size=8)
+    return graphs.direct, graphs.accumulating, graphs.evaluate
 
 
 def is_update(node: Node) -> bool:
@@ -50,7 +51,7 @@ def test_a_generated_graph_is_valid(graph: Graph) -> None:
 @MANY
 @given(forward_graphs(), METHODS)
 def test_a_method_keeps_the_graph_valid_and_the_base_parameters_as_they_are(graph: Graph, method: Method) -> None:
-    adapted = method.apply(graph)
+    adapted = applied(method, graph)
     assert list(problems(adapted.graph)) == []
     after = {tensor.name: (tensor.shape, tensor.dtype, tensor.init) for tensor in adapted.graph.resident()}
     before = {tensor.name: (tensor.shape, tensor.dtype, tensor.init) for tensor in graph.resident()}

@@ -75,7 +75,7 @@ def body_of(manifest_name: str, **metadata: Any) -> dict[str, Any]:
     ("path", "taught"),
     [
         ("trainingjob", "Trains a model on a set of devices, on their own data, inside their budgets."),
-        ("trainingjob.spec.method", "What is trained: exactly one of full, last, lora."),
+        ("trainingjob.spec.method", "What is trained: exactly one of the methods."),
         ("tj.spec.training.optimizer.sgd.momentum", 'Momentum, a decimal in quotes below 1 such as "0.9".'),
         ("dcl.spec.memory.allowance", "What may be used right now. Changing it moves devices up and down their plans"),
         ("dev.spec.rollback.to", "Where to go: last (the newest good checkpoint; progress since is dropped)"),

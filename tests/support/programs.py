@@ -3,7 +3,7 @@
 What the planner would choose for a budget is tested elsewhere; here every way of running a graph is wanted, paging too.
 """
 
-from hedgerow_plans.graph.ir import Section
+from hedgerow_plans.graph.ir import Graph, Section
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Plan, Program
@@ -24,11 +24,18 @@ def make_program(
     method: Method,
     batch_size: int = 12,
     evaluation_batch: int = 1,
-    input_shape: tuple[int, ...] = zoo.DEFAULT_INPUT_SHAPE,
+    input_shape: tuple[int, ...] | None = None,
 ) -> Program:
     """Return keep-all, every segmentation up to 5, paging, and micro-batches of them; all verified."""
-    adapted = method.apply(zoo.build(model, input_shape=input_shape))
-    graphs = differentiate(adapted.graph, Sgd(0.9, 1e-4), batch_size)
+    graph = zoo.build(model, input_shape=input_shape)
+    return program_of(graph, method, batch_size, evaluation_batch)
+
+
+def program_of(
+    graph: Graph, method: Method, batch_size: int = 12, evaluation_batch: int = 1, loss: str = "cross_entropy"
+) -> Program:
+    """Return the same for any forward graph and loss."""
+    graphs = differentiate(method.apply(graph).graph, Sgd(0.9, 1e-4), batch_size, loss)
     residents = place_residents(graphs.all())
     whole = pose(graphs.direct, residents, COSTS, micro_batch=batch_size)
     rungs = list(_ways(whole))
@@ -38,7 +45,7 @@ def make_program(
         )
     evaluation = pose(graphs.evaluate, residents, COSTS, micro_batch=evaluation_batch)
     program = Program(
-        model=model,
+        model=graph.name,
         method=method.name,
         device_class="test",
         batch_size=batch_size,

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from hedgerow_plans.graph.builder import Builder
 from hedgerow_plans.graph.ir import Graph
-from hedgerow_plans.methods.adapted import Adapted, train_only
-from hedgerow_plans.methods.catalogue import Full, Last, Lora, Method
+from hedgerow_plans.methods.adapted import Adapted, MethodError, train_only
+from hedgerow_plans.methods.catalogue import Adapter, Bias, Full, Last, LayerShare, LiteResidual, Lora, Method, Sparse
 
 
 @dataclass(slots=True)
@@ -96,8 +97,28 @@ def forward_graphs(draw: st.DrawFn) -> Graph:
 METHODS: st.SearchStrategy[Method] = st.one_of(
     st.just(Full()),
     st.just(Last()),
+    st.just(Bias()),
     st.builds(Lora, rank=st.integers(1, 5), alpha=st.sampled_from([None, 2.0, 7.0])),
+    st.builds(Adapter, width=st.integers(1, 3)),
+    st.sampled_from([LiteResidual(), LiteResidual(biases=False), LiteResidual(residuals=False)]),
+    st.builds(
+        Sparse,
+        last_biases=st.integers(0, 2),
+        layers=st.lists(
+            st.builds(LayerShare, st.sampled_from(["n0", "n1", "n2", "logits"]), st.integers(1, 8)),
+            max_size=2,
+            unique_by=lambda share: share.layer,
+        ).map(tuple),
+    ),
 )
+
+
+def applied(method: Method, graph: Graph) -> Adapted:
+    """Apply a method, or drop the example if the method says that it cannot."""
+    try:
+        return method.apply(graph)
+    except MethodError:
+        reject()
 
 
 @st.composite
@@ -105,6 +126,6 @@ def adapted_graphs(draw: st.DrawFn) -> Adapted:
     """Return a forward graph under a method, or with any selection of its parameters trained."""
     graph = draw(forward_graphs())
     if draw(st.booleans()):
-        return draw(METHODS).apply(graph)
+        return applied(draw(METHODS), graph)
     names = [tensor.name for tensor in graph.resident()]
     return train_only(graph, draw(st.sets(st.sampled_from(names), min_size=1)))

@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,19 @@ def test_a_dataset_comes_back_from_its_file(tmp_path: Path, save: object) -> Non
     assert isinstance(data.x, np.memmap) == (save is np.savez)
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_tokens_and_targets_are_read_as_they_are(tmp_path: Path, save: Callable[..., None]) -> None:
+    path = tmp_path / "set.npz"
+    tokens = np.arange(12, dtype=np.int32).reshape(4, 3)
+    targets = np.linspace(0, 1, 8, dtype=np.float32).reshape(4, 2)
+    save(path, x=tokens, y=targets)
+    data = load_dataset(path)
+    assert np.array_equal(data.x, tokens)
+    assert np.array_equal(data.y, targets)
+    assert data.x.dtype == np.int32
+    assert data.y.dtype == np.float32
+
+
 def test_a_large_compressed_array_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
     np.savez_compressed(path, x=np.zeros((1000, 1000), np.float32), y=np.zeros(1000, np.int64))
@@ -87,6 +101,9 @@ def test_unreadable_and_misshapen_files_get_one_sentence(tmp_path: Path) -> None
         ({"x": x.astype(np.float64), "y": y}, "must be float32"),
         ({"x": x, "y": y[:3]}, "one whole number per sample"),
         ({"x": x, "y": y.astype(np.float32)}, "one whole number per sample"),
+        ({"x": x, "y": np.zeros((3, 2), np.float32)}, "one whole number per sample"),
+        ({"x": x, "y": np.zeros((4, 2))}, "one whole number per sample"),
+        ({"x": x.astype(np.int64), "y": y}, "int32 for tokens"),
         ({"x": x, "y": y - 1}, "labels count from 0"),
         ({"x": x, "y": np.array([None] * 4)}, "Python objects"),
     ]

@@ -22,15 +22,15 @@ def mean_loss(graphs: TrainingGraphs, arrays: dict[str, Array]) -> float:
 
 @pytest.mark.parametrize("variant", ["direct", "accumulating"])
 @pytest.mark.parametrize("method", [Full(), Last(), Lora(2, 3.0)], ids=lambda method: method.name)
-@pytest.mark.parametrize("model", zoo.names())
+@pytest.mark.parametrize("model", ["cnn-small", "mlp"])
 def test_a_step_subtracts_the_gradient(model: str, method: Method, variant: str) -> None:
     graphs = differentiate(method.apply(zoo.build(model)).graph, Sgd(), BATCH)
     rng = np.random.default_rng(5)
     arrays: dict[str, Array] = {
         tensor.name: 0.3 * rng.standard_normal(tensor.shape) for tensor in graphs.direct.resident()
     }
-    arrays["x"] = rng.standard_normal((BATCH, *zoo.DEFAULT_INPUT_SHAPE))
-    arrays["labels"] = rng.integers(0, zoo.DEFAULT_CLASSES, BATCH, dtype=np.int32)
+    arrays["x"] = rng.standard_normal((BATCH, *zoo.entry(model).input_shape))
+    arrays["labels"] = rng.integers(0, zoo.entry(model).classes, BATCH, dtype=np.int32)
     after = {name: value.copy() for name, value in arrays.items()}
     Laboratory(BATCH).run_graph(getattr(graphs, variant), after)
     moved = {

@@ -29,8 +29,8 @@ METHODS: list[Method] = [Full(), Last(), Lora(2, 4.0)]
 def batches(batch_size: int) -> Iterator[tuple[Array, Array]]:
     rng = np.random.default_rng(3)
     while True:
-        x = rng.standard_normal((batch_size, *zoo.DEFAULT_INPUT_SHAPE)).astype(np.float32)
-        yield x, rng.integers(0, zoo.DEFAULT_CLASSES, batch_size).astype(np.int32)
+        x = rng.standard_normal((batch_size, *zoo.entry("cnn-small").input_shape)).astype(np.float32)
+        yield x, rng.integers(0, zoo.entry("cnn-small").classes, batch_size).astype(np.int32)
 
 
 @cache

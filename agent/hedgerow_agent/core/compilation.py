@@ -12,6 +12,7 @@ from hedgerow_agent.core.errors import CoreError
 from hedgerow_agent.core.kernels import bind
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime
 from hedgerow_agent.core.paging import PageFile
+from hedgerow_agent.core.samples import loss_node
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import Graph, Node, Tensor
 from hedgerow_plans.plan import Compute, Free, PageIn, PageOut, Plan, Recompute, Step, Update
@@ -44,7 +45,7 @@ def compile_plan(plan: Plan, graph: Graph, workplace: Workplace) -> Compiled:
     walk = _Walk(plan, graph, workplace)
     begin = walk.section(plan.begin)
     body = walk.section(plan.body)
-    loss = next(node for node in graph.nodes if node.op == "cross_entropy")
+    loss = loss_node(graph)
     losses = walk.find(loss, loss.outputs[0])
     logits = walk.live.get(loss.inputs[0])
     return Compiled(plan, begin, body, walk.section(plan.finish), losses, logits)

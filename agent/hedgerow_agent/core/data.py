@@ -25,10 +25,10 @@ _FEWEST_SAMPLES = 7
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Samples and their labels."""
+    """Samples (numbers, or whole numbers that stand for tokens) and their labels or targets."""
 
-    x: npt.NDArray[np.float32]
-    y: npt.NDArray[np.int32]
+    x: npt.NDArray[np.float32] | npt.NDArray[np.int32]
+    y: npt.NDArray[np.int32] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,11 @@ def _stored_at(path: Path, member: zipfile.ZipInfo) -> int | None:
 
 
 def _checked(path: Path, x: Array, y: Array) -> Dataset:
-    if x.dtype != np.float32 or x.ndim < 2:
-        raise BadInput(f"x of {path} is {x.dtype} {list(x.shape)}; it must be float32 with one row per sample.")
+    if x.dtype not in (np.float32, np.int32) or x.ndim < 2:
+        wanted = "it must be float32 (int32 for tokens) with one row per sample"
+        raise BadInput(f"x of {path} is {x.dtype} {list(x.shape)}; {wanted}.")
+    if y.dtype == np.float32 and y.ndim > 1 and len(y) == len(x):
+        return Dataset(x, y)
     if y.dtype.kind not in "iu" or y.shape != (len(x),):
         raise BadInput(f"y of {path} is {y.dtype} {list(y.shape)}; it must be one whole number per sample ({len(x)}).")
     if y.size and (y.min() < 0 or y.max() > np.iinfo(np.int32).max):

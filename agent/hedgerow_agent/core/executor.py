@@ -18,7 +18,7 @@ from hedgerow_agent.core.errors import BadInput, CoreError, GuardZoneChanged, No
 from hedgerow_agent.core.kernels.call import Array, Bound, RowNumbers, Rows, Runtime
 from hedgerow_agent.core.paging import PageFile
 from hedgerow_agent.core.residents import Residents
-from hedgerow_agent.core.samples import SampleShape, sample_shape
+from hedgerow_agent.core.samples import SampleShape, Targets, sample_shape
 from hedgerow_plans.graph.ir import round_up
 from hedgerow_plans.plan import Plan, Program
 
@@ -35,7 +35,7 @@ class StepResult:
 class Evaluation:
     """How good the model is on some samples."""
 
-    accuracy: float
+    accuracy: float | None  # None: the model has no classes
     loss: float
     count: int
 
@@ -57,7 +57,7 @@ class Executor:
         plans = (*program.rungs, program.evaluation)
         self._arena = Arena(max(program.resident_bytes, *(plan.promise.peak_bytes for plan in plans)))
         self._residents = Residents(program, self._arena, parameters, seed)
-        self._runtime = Runtime()
+        self._runtime = Runtime(seed=seed)
         self._pages = PageFile(paging_folder)
         self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
         self._evaluation = self._compile(program.evaluation)
@@ -68,6 +68,10 @@ class Executor:
     def plan(self) -> Plan:
         """The plan of the rung in use."""
         return self._training.plan
+
+    @property
+    def _classifies(self) -> bool:
+        return self.samples.targets is Targets.LABELS
 
     def switch(self, rung: int) -> None:
         """Go on with another rung; parameters and optimiser state stay, memory above its peak goes back."""
@@ -100,23 +104,24 @@ class Executor:
         return StepResult(losses[-1], highest)
 
     def evaluate(self, x: Array, y: Array, rows: RowNumbers | None = None) -> Evaluation:
-        """Return accuracy and mean loss over all samples, or the rows given of them."""
+        """Return accuracy (of classes only) and mean loss over all samples, or the rows given of them."""
         self._feed(x, y, 0.0)
         chosen = self._chosen_rows(x, rows)
         correct, total, count = 0, 0.0, 0
         for part, logits, losses in self._forward(chosen):
-            correct += int(np.count_nonzero(logits.argmax(axis=1) == y[part]))
+            if self._classifies:
+                correct += int(np.count_nonzero(logits.argmax(axis=1) == y[part]))
             total += float(losses.sum(dtype=np.float64))
             count += len(losses)
         if count == 0:
             raise BadInput("There are no samples to evaluate; give at least one.")
-        return Evaluation(correct / count, total / count, count)
+        return Evaluation(correct / count if self._classifies else None, total / count, count)
 
     def predict(self, x: Array) -> npt.NDArray[np.float32]:
         """Return the logits of samples, one row each."""
-        self._feed(x, np.broadcast_to(np.int32(0), (len(x),)), 0.0)
-        result = np.empty((len(x), self.samples.classes), np.float32)
-        for part, logits, _ in self._forward(slice(0, len(x))):
+        self._feed(x, self.samples.no_targets(len(x)), 0.0)
+        result = np.empty((len(x), *self.samples.output), np.float32)
+        for part, logits, _ in self._forward(self._chosen_rows(x, None)):
             result[part] = logits
         return result
 
@@ -156,15 +161,19 @@ class Executor:
 
     def _feed(self, x: Array, y: Array, learning_rate: float) -> None:
         self.samples.check_arrays(x, y)
-        labels = y if y.dtype == np.int32 else y.astype(np.int32)
-        self._runtime.fields = {"x": x, "y": labels}
+        whole = self.samples.targets is Targets.LABELS and y.dtype != np.int32
+        self._runtime.fields = {"x": x, "y": y.astype(np.int32) if whole else y}
         self._runtime.learning_rate = learning_rate
+        self._runtime.step = self.steps_taken
 
     def _chosen_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
         if rows is not None and rows.size and (rows.min() < 0 or rows.max() >= len(x)):
             raise BadInput(f"Samples {rows.min()} to {rows.max()} were asked for; there are 0 to {len(x) - 1}.")
         chosen = slice(0, len(x)) if rows is None else rows
-        self.samples.check_labels(self._runtime.fields["y"][chosen])
+        if self._classifies:
+            self.samples.check_labels(self._runtime.fields["y"][chosen])
+        if self.samples.tokens is not None:
+            self.samples.check_tokens(x[chosen])
         return chosen
 
     def _batch_rows(self, x: Array, rows: RowNumbers | None) -> Rows:

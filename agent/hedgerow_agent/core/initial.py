@@ -1,7 +1,8 @@
 """First values of parameters that no weights file brings, the same on every machine for the same seed and name."""
 
+from collections.abc import Mapping
+
 import numpy as np
-import numpy.typing as npt
 
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.kernels.call import Array
@@ -9,20 +10,42 @@ from hedgerow_agent.core.random_bits import normal
 from hedgerow_plans.graph.ir import Init, Role, Tensor
 
 
-def initial_value(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
+def initial_value(tensor: Tensor, seed: int) -> Array:
     """Return the first value of a resident tensor."""
     init = tensor.init or (Init() if tensor.role is Role.STATE else None)
     if init is None:
         raise BadInput(f"The weights bring no {tensor.name} and the model has no rule for it; use the model's weights.")
     match init.kind:
         case "zeros":
-            return np.zeros(tensor.shape, np.float32)
+            return np.zeros(tensor.shape, tensor.dtype.value)
         case "ones":
-            return np.ones(tensor.shape, np.float32)
+            return np.ones(tensor.shape, tensor.dtype.value)
         case "normal":
             scaled = normal(tensor.elements, seed, tensor.name) * np.float32(init.scale)
             return scaled.reshape(tensor.shape)
     raise BadInput(f"{tensor.name} starts as {init.kind!r}; this agent knows zeros, ones and normal. Update it.")
+
+
+def kept_value(tensor: Tensor, init: Init, parameters: Mapping[str, Array]) -> Array:
+    """Return the part of another parameter that belongs to the strongest filters: the largest sums of magnitudes."""
+    source, ranking = parameters.get(init.source), parameters.get(init.ranking)
+    if source is None or ranking is None:
+        raise BadInput(
+            f"{tensor.name} is part of {init.source}, and the weights do not bring that; use the model's weights."
+        )
+    filters, axis = len(ranking), init.axis
+    length = source.shape[axis] if source.ndim == len(tensor.shape) else 0
+    each, rest = divmod(length, filters)
+    kept, more = divmod(tensor.shape[axis], max(each, 1))
+    if rest or more or not 0 < kept <= filters:
+        raise BadInput(
+            f"{tensor.name} keeps {tensor.shape[axis]} of {length} along axis {axis}, for the {filters} filters of "
+            f"{init.ranking}; these are not this model's weights."
+        )
+    strengths = np.abs(ranking).reshape(filters, -1).sum(axis=1, dtype=np.float64)
+    strongest = np.sort(np.argsort(-strengths, kind="stable")[:kept])
+    places = (strongest[:, np.newaxis] * each + np.arange(each)).reshape(-1)
+    return checked(tensor, np.take(source, places, axis=axis))
 
 
 def checked(tensor: Tensor, value: Array) -> Array:

@@ -22,6 +22,17 @@ def generator(*key: str | int) -> np.random.Philox:
     return np.random.Philox(key=int.from_bytes(hashlib.sha256(text).digest()[:16], "little"))
 
 
+def mixed(*numbers: int) -> int:
+    """Return a 64-bit word that every one of some whole numbers decides (rounds of splitmix64)."""
+    word = 0
+    for number in numbers:
+        word = (word + number + 0x9E3779B97F4A7C15) % 2**64
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        word = (word ^ word >> 27) * 0x94D049BB133111EB % 2**64
+        word ^= word >> 31
+    return word
+
+
 def permutation(count: int, *key: str | int) -> npt.NDArray[np.intp]:
     """Return the numbers below `count` in an order given by the key."""
     return np.argsort(generator(*key).random_raw(count), kind="stable")

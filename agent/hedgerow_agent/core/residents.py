@@ -6,7 +6,7 @@ import numpy as np
 
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import BadInput
-from hedgerow_agent.core.initial import checked, initial_value
+from hedgerow_agent.core.initial import checked, initial_value, kept_value
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.plan import Program
@@ -53,4 +53,8 @@ class Residents:
 
 def _first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int) -> Array:
     given = parameters.get(tensor.name)
-    return initial_value(tensor, seed) if given is None else checked(tensor, given)
+    if given is not None:
+        return checked(tensor, given)
+    if tensor.init is not None and tensor.init.kind == "kept":
+        return kept_value(tensor, tensor.init, parameters)
+    return initial_value(tensor, seed)

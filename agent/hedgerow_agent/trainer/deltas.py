@@ -13,7 +13,7 @@ MANIFEST_KEY = "hedgerow"
 """One entry only: the writer puts several in any order, and a checkpoint written again must have the same sha256."""
 
 
-def encode_delta(tensors: Mapping[str, Array], start: Start, step: int, accuracy: float) -> bytes:
+def encode_delta(tensors: Mapping[str, Array], start: Start, step: int, accuracy: float | None) -> bytes:
     """Return the file of a checkpoint."""
     manifest = {
         "jobUid": start.job_uid,

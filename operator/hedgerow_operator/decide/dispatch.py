@@ -57,7 +57,7 @@ def _assignment(entry: OpenJob, device: Device, world: World) -> Assignment | No
         dataset=spec.dataset,
         epochs=spec.training.epochs,
         seed=spec.training.seed,
-        learning_rate=spec.training.optimizer.sgd.learning_rate if spec.training.optimizer.sgd else "0",
+        learning_rate=spec.training.optimizer.learning_rate,
         checkpoint_every_steps=spec.checkpoint.every_steps,
         checkpoints_kept=spec.checkpoint.keep,
     )

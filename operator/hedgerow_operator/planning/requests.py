@@ -8,15 +8,14 @@ import dataclasses
 import hashlib
 import json
 
+from hedgerow_operator.planning import asked
 from hedgerow_plans.methods.catalogue import Method
-from hedgerow_plans.methods.lora import Lora
-from hedgerow_plans.methods.selection import Full, Last
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
 from hedgerow_plans.program import DeviceCosts, ProgramRequest
 from hedgerow_plans.resources import training_job as jobs
 from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Optimizer
 
 PLANNER_VERSION = 1
 """Counted up whenever planning the same request may give other bytes."""
@@ -24,18 +23,18 @@ PLANNER_VERSION = 1
 
 def program_request(spec: jobs.TrainingJobSpec, class_name: str, device_class: DeviceClassSpec) -> ProgramRequest:
     """Return what is to be planned; raise GraphError if the settings make no sense together."""
-    sgd = spec.training.optimizer.sgd
+    model = zoo.entry(spec.model.zoo)
     return ProgramRequest(
-        model=spec.model.zoo,
-        method=_method(spec.method),
-        optimizer=Sgd(float(sgd.momentum), float(sgd.weight_decay)) if sgd else Sgd(),
+        model=model.name,
+        method=asked.method(spec.method),
+        optimizer=asked.optimizer(spec.training.optimizer),
         batch_size=spec.training.batch_size,
         device_class=class_name,
         costs=device_costs(device_class),
         budget_bytes=device_class.budget_bytes,
         floor_bytes=device_class.floor_bytes,
-        classes=spec.model.classes or zoo.DEFAULT_CLASSES,
-        input_shape=spec.model.input_shape or zoo.DEFAULT_INPUT_SHAPE,
+        classes=spec.model.classes or model.classes,
+        input_shape=spec.model.input_shape or model.input_shape,
         frozen_outside=device_class.memory.frozen_weights is FrozenWeights.MAPPED,
     )
 
@@ -55,23 +54,23 @@ def device_costs(device_class: DeviceClassSpec) -> DeviceCosts:
     )
 
 
-def _method(method: jobs.Method) -> Method:
-    if method.lora is not None:
-        return Lora(method.lora.rank, method.lora.alpha or method.lora.rank)
-    return Last() if method.last is not None else Full()
-
-
 def program_key(request: ProgramRequest) -> str:
     """Return the key of a program: equal keys give equal bytes."""
     parts = {
         "request": dataclasses.asdict(request),
-        "method": request.method.name,  # settings of two methods may look alike
+        "method": _described(request.method),
+        "optimizer": _described(request.optimizer),
         "planner": PLANNER_VERSION,
         "kernelTable": KERNEL_TABLE,
         "schema": PROGRAM_SCHEMA,
     }
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _described(setting: Method | Optimizer) -> dict[str, object]:
+    """Return settings with their name: those of two methods, or of two optimisers, may look alike."""
+    return {"name": setting.name, **dataclasses.asdict(setting)}
 
 
 def plan_name(request: ProgramRequest, key: str) -> str:

@@ -55,10 +55,17 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """First values of a parameter that the weights file does not bring, drawn from the job's seed and the name."""
+    """First values of a parameter that the weights file does not bring, drawn from the job's seed and the name.
 
-    kind: str = "zeros"  # zeros, ones, normal
+    "kept" takes part of another parameter that the file brings: along `axis`, what belongs to the strongest filters of
+    the weight `ranking`.
+    """
+
+    kind: str = "zeros"  # zeros, ones, normal, kept
     scale: float = 0.0  # standard deviation of "normal"
+    source: str = ""
+    ranking: str = ""
+    axis: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,10 @@ class Kind(StrEnum):
 
     INTEGER = "an integer"
     NUMBER = "a finite number"
+    PAIR = "an integer, or two for rows and columns"
+    INTEGERS = "a list of integers"
     SHAPE = "a list of dimensions"
+    FLAG = "true or false"
     TEXT = "a text"
 
 
@@ -40,7 +43,7 @@ class AttributeRule:
 
     kind: Kind
     default: Attribute | None = None  # None: it must be given
-    minimum: int = 1  # of an integer; every dimension is at least 1
+    minimum: int = 1  # of each integer; every dimension is at least 1
     choices: tuple[str, ...] = ()  # of a text
 
 
@@ -62,6 +65,15 @@ class Call:
     def number(self, name: str) -> float:
         """Return a floating point attribute."""
         return float(self._attribute(name))
+
+    def pair(self, name: str) -> tuple[int, int]:
+        """Return an attribute for rows and columns; one integer stands for both."""
+        value = self.attributes[name]
+        return as_pair(value if isinstance(value, tuple) else self.integer(name))
+
+    def flag(self, name: str) -> bool:
+        """Return an attribute that is true or false."""
+        return self.attributes[name] is True
 
     def shape(self, name: str = "shape") -> Shape:
         """Return an attribute that is a shape."""
@@ -103,6 +115,7 @@ class Backward:
     gradient: str  # of the node's first output; empty for a loss
     result: str
     batch_size: int  # of the whole step, whatever the micro-batch
+    gradients: tuple[str, ...] = ()  # of every output, empty where nobody reads it
 
     def input(self, position: int) -> Tensor:
         """Return one of the node's inputs."""
@@ -117,9 +130,20 @@ BackwardRule = Callable[[Backward], Node | None]
 """Makes the node that computes an input's gradient; None says that it equals the output's."""
 
 
+def as_pair(value: int | tuple[int, ...]) -> tuple[int, int]:
+    """Return the values for rows and columns of an attribute that may be one integer for both."""
+    rows, columns = value if isinstance(value, tuple) else (value, value)
+    return rows, columns
+
+
 def no_cost(_call: Call) -> int:
     """Return 0: no arithmetic, or no scratch."""
     return 0
+
+
+def always(_node: Node) -> bool:
+    """Return True: every node of the operator saves."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +160,7 @@ class Operator:
     scratch_bytes: Callable[[Call], int] = no_cost
     backward: tuple[BackwardRule | None, ...] = ()  # one per input; None: no gradient there; empty: no backward at all
     saved: str = ""  # prefix of the second output, made only when the backward is wanted
+    saves: Callable[[Node], bool] = always  # which nodes make it, if an attribute decides
 
 
 def describe(shape: Shape) -> str:

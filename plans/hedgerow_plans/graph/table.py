@@ -15,9 +15,47 @@ from hedgerow_plans.graph.operator import (
     Operator,
     Tensors,
 )
-from hedgerow_plans.graph.ops import convolution, data, dense, elementwise, loss, pooling, update
+from hedgerow_plans.graph.ops import (
+    activation,
+    adaptive,
+    attention,
+    batch_norm,
+    convolution,
+    data,
+    dense,
+    dropout,
+    elementwise,
+    embedding,
+    layout,
+    loss,
+    matrix,
+    norms,
+    pooling,
+    resampling,
+    standardise,
+    update,
+)
 
-_FAMILIES = (data, dense, convolution, elementwise, pooling, loss, update)
+_FAMILIES = (
+    data,
+    dense,
+    convolution,
+    elementwise,
+    activation,
+    batch_norm,
+    norms,
+    dropout,
+    pooling,
+    resampling,
+    layout,
+    matrix,
+    attention,
+    embedding,
+    loss,
+    update,
+    adaptive,
+    standardise,
+)
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}
 
@@ -87,7 +125,7 @@ def _attribute(node: Node, name: str, rule: AttributeRule) -> Attribute:
         raise GraphError(f"Node {node.name!r} ({node.op}): attribute {name!r} is missing; give it {rule.kind.value}.")
     if not _accepts(value, rule):
         wanted = " or ".join(rule.choices) or rule.kind.value
-        if rule.kind is Kind.INTEGER:
+        if rule.kind in (Kind.INTEGER, Kind.PAIR, Kind.INTEGERS):
             wanted += f" of at least {rule.minimum}"
         raise GraphError(f"Node {node.name!r} ({node.op}): attribute {name!r} is {value!r}; give it {wanted}.")
     return value
@@ -95,15 +133,26 @@ def _attribute(node: Node, name: str, rule: AttributeRule) -> Attribute:
 
 def _accepts(value: Attribute, rule: AttributeRule) -> bool:
     match rule.kind:
-        case Kind.INTEGER:
-            return _is_integer(value, rule.minimum)
         case Kind.NUMBER:
             # also false for NaN; a comparison takes any integer, a conversion to float would not
             return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAXIMUM_NUMBER
-        case Kind.SHAPE:
-            return is_shape(value)
+        case Kind.FLAG:
+            return isinstance(value, bool)
         case Kind.TEXT:
             return isinstance(value, str) and (not rule.choices or value in rule.choices)
+        case _:
+            return _accepts_integers(value, rule)
+
+
+def _accepts_integers(value: Attribute, rule: AttributeRule) -> bool:
+    match rule.kind:
+        case Kind.INTEGER:
+            return _is_integer(value, rule.minimum)
+        case Kind.PAIR:
+            both = value if isinstance(value, tuple) else (value, value)
+            return len(both) == 2 and _are_integers(both, rule.minimum)
+        case _:
+            return _are_integers(value, rule.minimum)
 
 
 def _is_integer(value: object, minimum: int) -> bool:
@@ -112,4 +161,8 @@ def _is_integer(value: object, minimum: int) -> bool:
 
 def is_shape(value: object) -> bool:
     """Tell whether a value is a tuple of positive dimensions within the limits."""
-    return isinstance(value, tuple) and len(value) <= MAXIMUM_RANK and all(_is_integer(item, 1) for item in value)
+    return _are_integers(value, 1)
+
+
+def _are_integers(value: object, minimum: int) -> bool:
+    return isinstance(value, tuple) and len(value) <= MAXIMUM_RANK and all(_is_integer(it, minimum) for it in value)

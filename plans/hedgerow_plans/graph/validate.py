@@ -19,7 +19,7 @@ MAXIMUM_NAME_CHARACTERS = 200
 MAXIMUM_ELEMENTS = 2**40
 """Elements of one sample or parameter; anything above is a mistake or an attack, not a model for a device."""
 
-_INITS = ("zeros", "ones", "normal")
+_INITS = ("zeros", "ones", "normal", "kept")
 _SECTIONS = tuple(Section)
 
 
@@ -76,7 +76,7 @@ def _tensors(graph: Graph) -> Iterator[str]:
             yield f"tensor {tensor.name!r} has {tensor.elements} elements; the limit is {MAXIMUM_ELEMENTS}."
         if tensor.resident and tensor.batched:
             yield f"tensor {tensor.name!r} is {tensor.role.value} and has a batch axis; a resident tensor has none."
-        if tensor.role in (Role.TRAINABLE, Role.STATE) and tensor.dtype is not DType.FLOAT32:
+        if tensor.role is Role.TRAINABLE and tensor.dtype is not DType.FLOAT32:
             kind = f"{tensor.role.value} and {tensor.dtype.value}"
             yield f"tensor {tensor.name!r} is {kind}; only float32 can be trained."
         yield from _init(tensor)
@@ -90,6 +90,9 @@ def _init(tensor: Tensor) -> Iterator[str]:
         yield f"tensor {tensor.name!r} starts as {init.kind!r}; choose {', '.join(_INITS)}."
     if not (math.isfinite(init.scale) and init.scale >= 0):
         yield f"tensor {tensor.name!r} starts with the scale {init.scale}; give it a finite number of at least 0."
+    if (init.kind == "kept") != bool(init.source and init.ranking) or init.axis not in range(max(1, len(tensor.shape))):
+        wanted = "only kept values have a source, a ranking and an axis of the tensor, and they have all three"
+        yield f"tensor {tensor.name!r} starts as {init.kind} of {init.source!r} along axis {init.axis}; {wanted}."
     if not tensor.resident:
         yield f"tensor {tensor.name!r} is transient and has first values; only resident tensors do."
 

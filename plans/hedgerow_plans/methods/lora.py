@@ -1,4 +1,4 @@
-"""Low-rank adapters: each linear and conv2d layer gets a small trained detour, its own parameters stay frozen.
+"""Low-rank adapters: chosen linear and conv2d layers get a small trained detour, their own parameters stay frozen.
 
     y = layer(x) + (alpha / rank) * up(down(x))
 
@@ -11,14 +11,21 @@ because more cannot express more. A grouped convolution gets a detour in each gr
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from hedgerow_plans.graph import table
 from hedgerow_plans.graph.builder import fan_in_init
-from hedgerow_plans.graph.ir import Graph, Init, Node, Role, Tensor
-from hedgerow_plans.methods.adapted import Adapted, MethodError, train_only
-
-_LAYERS = ("linear", "conv2d")
+from hedgerow_plans.graph.ir import Graph, Init, Node, Tensor
+from hedgerow_plans.methods.adapted import (
+    Adapted,
+    Insertion,
+    MethodError,
+    base_of,
+    new_parameter,
+    put_in,
+    refuse,
+    train_only,
+)
+from hedgerow_plans.methods.anatomy import chosen_layers, groups_of, layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class Lora:
 
     rank: int
     alpha: float | None = None  # None: equal to the rank, so the detour is not scaled
+    targets: tuple[str, ...] = ()  # patterns of layer names, such as "block*.conv2"; none: all layers
 
     @property
     def name(self) -> str:
@@ -39,74 +47,45 @@ class Lora:
         return 1.0 if self.alpha is None else self.alpha / self.rank
 
     def apply(self, graph: Graph) -> Adapted:
-        """Put a detour around each layer and train nothing else."""
+        """Put a detour around each chosen layer and train nothing else."""
         self._check(graph)
         tensors = graph.by_name()
-        parameters: list[Tensor] = []
-        nodes: list[Node] = []
-        for node in graph.nodes:
-            if node.op not in _LAYERS:
-                nodes.append(node)
-                continue
+        insertions: dict[str, Insertion] = {}
+        for node in chosen_layers(self.name, graph, self.targets):
             adapters = tuple(self._adapters(node, tensors[node.inputs[1]]))
-            parameters += adapters
-            nodes += _detour(node, adapters, self.scale)
-        rewritten = _assemble(graph, parameters, nodes)
-        return train_only(rewritten, {tensor.name for tensor in parameters})
+            insertions[node.outputs[0]] = Insertion(adapters, tuple(_detour(node, adapters, self.scale)))
+        added = {tensor.name for insertion in insertions.values() for tensor in insertion.parameters}
+        return train_only(put_in(graph, self.name, insertions), added)
 
     def _check(self, graph: Graph) -> None:
         if self.rank < 1:
             raise MethodError(f"Method lora has rank {self.rank}; give it a rank of at least 1.")
         if self.alpha is not None and not (math.isfinite(self.alpha) and self.alpha > 0):
             raise MethodError(f"Method lora has alpha {self.alpha}; give it a finite number above 0.")
-        if not any(node.op in _LAYERS for node in graph.nodes):
-            problem = "it has no linear or conv2d layer; choose full"
-            raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
+        if not layers(graph):
+            raise refuse(self.name, graph, "it has no linear or conv2d layer; choose full")
         if any(tensor.name.endswith(".lora_down") for tensor in graph.resident()):
-            problem = "it already has adapters; apply lora to the base model"
-            raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
+            raise refuse(self.name, graph, "it already has adapters; apply lora to the base model")
 
     def _adapters(self, node: Node, weight: Tensor) -> Iterator[Tensor]:
         """Return the weights of down and up; a convolution's down has its kernel, its up is pointwise."""
-        groups = _groups(node)
+        groups = groups_of(node)
         outputs, *inner = weight.shape
         rank = min(self.rank, math.prod(inner), outputs // groups)
         down = (rank * groups, *inner)
         up = (outputs, rank, *(1 for _ in inner[1:]))
-        yield _adapter(f"{weight.name}.lora_down", down, fan_in_init(down, gain=1.0))
-        yield _adapter(f"{weight.name}.lora_up", up, Init("zeros"))
-
-
-def _groups(node: Node) -> int:
-    groups = node.attributes.get("groups", 1)
-    return groups if isinstance(groups, int) else 1
-
-
-def _adapter(name: str, shape: tuple[int, ...], init: Init) -> Tensor:
-    return Tensor(name, shape, batched=False, role=Role.TRAINABLE, init=init)
+        yield new_parameter(f"{weight.name}.lora_down", down, fan_in_init(down, gain=1.0))
+        yield new_parameter(f"{weight.name}.lora_up", up, Init("zeros"))
 
 
 def _detour(layer: Node, adapters: tuple[Tensor, ...], scale: float) -> Iterator[Node]:
-    """Return the layer under a new output name, its detour, and their sum under the old name."""
+    """Return the detour of a layer, and the sum of both under the layer's old name."""
     y = layer.outputs[0]
-    base, down, up = f"{y}.base", f"{y}.lora_down", f"{y}.lora_up"
-    pointwise = {"groups": _groups(layer)} if layer.op == "conv2d" else {}
+    down, up = f"{y}.lora_down", f"{y}.lora_up"
+    pointwise = {"groups": groups_of(layer)} if layer.op == "conv2d" else {}
     narrow = f"{y}.lora_scaled" if scale != 1 else down
-    yield replace(layer, outputs=(base,))
     yield Node(down, layer.op, (layer.inputs[0], adapters[0].name), (down,), attributes=layer.attributes)
     if scale != 1:
         yield Node(narrow, "scale", (down,), (narrow,), attributes={"scale": scale})
     yield Node(up, layer.op, (narrow, adapters[1].name), (up,), attributes=pointwise)
-    yield Node(f"{y}.lora_sum", "add", (base, up), (y,))
-
-
-def _assemble(graph: Graph, parameters: list[Tensor], nodes: list[Node]) -> Graph:
-    """Return the graph with new parameters and nodes, every other tensor inferred again."""
-    known = {tensor.name: tensor for tensor in (*graph.resident(), *parameters)}
-    for node in nodes:
-        for tensor in table.infer(node, known):
-            if tensor.name in known:
-                problem = f"it already has a tensor called {tensor.name!r}; rename it"
-                raise MethodError(f"Method lora cannot train {graph.name!r}: {problem}.")
-            known[tensor.name] = tensor
-    return replace(graph, tensors=tuple(known.values()), nodes=tuple(nodes))
+    yield Node(f"{y}.lora_sum", "add", (base_of(y), up), (y,))

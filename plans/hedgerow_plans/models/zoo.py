@@ -1,22 +1,17 @@
 """The zoo: forward graphs by the name a TrainingJob gives them.
 
-Every model reads samples into `x` and ends in a tensor called `logits`.
+Every model reads samples into `x` and ends in a tensor called `logits`. By default a model has the samples and classes
+of its publication; a job may ask for others. Dropout is left out everywhere, so that what is planned is what is run.
 """
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import replace
 
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph
-from hedgerow_plans.models.convolutional import cnn_small
-from hedgerow_plans.models.perceptron import mlp
+from hedgerow_plans.models import counting
+from hedgerow_plans.models.entries import ENTRIES, Entry, Setting
 
-DEFAULT_INPUT_SHAPE = (1, 8, 8)
-"""One grey image of the handwritten digits that ship with scikit-learn."""
-
-DEFAULT_CLASSES = 10
-
-_ZOO: Mapping[str, Callable[[int, tuple[int, ...]], Graph]] = MappingProxyType({"mlp": mlp, "cnn-small": cnn_small})
+__all__ = ["Entry", "Setting", "UnknownModelError", "build", "entries", "entry", "names", "published_size"]
 
 
 class UnknownModelError(GraphError):
@@ -25,13 +20,39 @@ class UnknownModelError(GraphError):
 
 def names() -> tuple[str, ...]:
     """Return what `build` knows, sorted."""
-    return tuple(sorted(_ZOO))
+    return tuple(sorted(ENTRIES))
 
 
-def build(name: str, classes: int = DEFAULT_CLASSES, input_shape: tuple[int, ...] = DEFAULT_INPUT_SHAPE) -> Graph:
-    """Return a model of the zoo for samples of a shape and a number of classes."""
-    if name not in _ZOO:
+def entries() -> tuple[Entry, ...]:
+    """Return all entries, sorted by name."""
+    return tuple(ENTRIES[name] for name in names())
+
+
+def entry(name: str) -> Entry:
+    """Return what is known of a model without building it."""
+    if name not in ENTRIES:
         raise UnknownModelError(f"There is no model {name!r} in the zoo; known are {', '.join(names())}.")
-    if classes < 2:
-        raise GraphError(f"Model {name!r} cannot tell {classes} classes apart; give it at least 2.")
-    return _ZOO[name](classes, input_shape)
+    return ENTRIES[name]
+
+
+def build(
+    name: str, classes: int | None = None, input_shape: tuple[int, ...] | None = None, **settings: Setting
+) -> Graph:
+    """Return a model for samples of a shape and a number of classes, its own ones unless given."""
+    model = entry(name)
+    wanted = model.classes if classes is None else classes
+    if wanted < 2 and model.classifies:
+        raise GraphError(f"Model {name!r} cannot tell {wanted} classes apart; give it at least 2.")
+    unknown = sorted(set(settings) - set(model.settings))
+    if unknown:
+        known = ", ".join(model.settings) or "none"
+        raise GraphError(f"Model {name!r} has no setting {unknown[0]!r}; known are {known}.")
+    graph = model.builder(wanted, input_shape or model.input_shape, **settings)
+    return replace(graph, name=name)
+
+
+def published_size(name: str) -> counting.Size:
+    """Return the size of a model by default, counted as its publication does: some leave out the last layer."""
+    graph = build(name)
+    whole = counting.size(graph)
+    return whole if entry(name).head_counts else whole - counting.head_size(graph)

@@ -32,9 +32,14 @@ class Task:
     measures: Measures
 
 
-def training_problems(task: Task, direct: Graph, accumulating: Graph) -> list[Problem]:
-    """Return the whole batch at once, and every way to cut it into equal micro-batches, largest first."""
+def training_problems(task: Task, direct: Graph, accumulating: Graph | None) -> list[Problem]:
+    """Return the whole batch at once, and every way to cut it into equal micro-batches, largest first.
+
+    Without an accumulating graph the batch stays whole, as it must when norms learn from its statistics.
+    """
     batch = task.batch_size
+    if accumulating is None:
+        return [_pose(task, direct, batch)]
     smaller = [size for size in range(batch // 2, 0, -1) if batch % size == 0]
     return [_pose(task, direct, batch), *(_pose(task, accumulating, size, batch // size) for size in smaller)]
 

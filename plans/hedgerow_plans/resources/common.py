@@ -130,3 +130,18 @@ def label_name_rule(kind: str, why: str) -> Rule:
         lambda resource: len(resource.metadata.name) <= 63 and "." not in resource.metadata.name,
         field="metadata.name",
     )
+
+
+def yaml_field(part: Ruled, field: str) -> object:
+    """Return the value of a field by its name in YAML."""
+    return next(getattr(part, name) for name, info in type(part).model_fields.items() if info.alias == field)
+
+
+def one_of(what: str, *fields: str) -> Rule:
+    """Return the rule that exactly one of some fields is set."""
+    present = ", ".join(f"has(self.{field})" for field in fields)
+    return Rule(
+        f"[{present}].filter(x, x).size() == 1",
+        f"{what} must have exactly one of {', '.join(fields)}",
+        lambda part: sum(yaml_field(part, field) is not None for field in fields) == 1,
+    )

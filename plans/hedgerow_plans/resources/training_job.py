@@ -8,17 +8,12 @@ of the object; `training_generation` tells the two apart.
 import hashlib
 import json
 import re
-from collections.abc import Callable
-from decimal import Decimal
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
-from pydantic.alias_generators import to_snake
 
 from hedgerow_plans.resources.common import (
-    DECIMAL_PATTERN,
     Count,
-    DecimalText,
     Digest,
     ObjectName,
     Part,
@@ -28,10 +23,11 @@ from hedgerow_plans.resources.common import (
     StatusPart,
     Timestamp,
     Word,
-    decimal,
     label_name_rule,
 )
 from hedgerow_plans.resources.conditions import Conditions
+from hedgerow_plans.resources.job_method import Method
+from hedgerow_plans.resources.job_optimizer import Optimizer
 from hedgerow_plans.resources.reasons import JobState
 from hedgerow_plans.resources.rollback import RollbackRequest
 from hedgerow_plans.resources.selector import LabelSelector
@@ -62,7 +58,7 @@ class Weights(Part):
 class Model(Part):
     """Which network is trained, and from which parameters it starts."""
 
-    zoo: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")] = (
+    zoo: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")] = (
         Field(description="The name of a built-in model; `hedgerow models` lists them.")
     )
     classes: Annotated[int, Field(ge=2, le=100_000)] | None = Field(
@@ -75,82 +71,6 @@ class Model(Part):
         description="Shape of one sample, such as [1, 28, 28] for a grey image; the model's own shape if absent.",
     )
     weights: Weights = Field(description="The parameters to start from.")
-
-
-class FullMethod(Part):
-    """Train every parameter."""
-
-
-class LastMethod(Part):
-    """Train the last layer only."""
-
-
-class LoraMethod(Part):
-    """Train low-rank additions to the layers."""
-
-    rank: Annotated[int, Field(ge=1, le=1024)] = Field(description="Inner dimension of the additions.")
-    alpha: Annotated[int, Field(ge=1, le=65_536)] | None = Field(
-        default=None, description="The additions are scaled by alpha / rank; alpha = rank if absent."
-    )
-
-
-class Method(Part):
-    """What is trained; exactly one of the fields is set. The trained tensors are the delta that checkpoints hold."""
-
-    rules = (
-        Rule(
-            "[has(self.full), has(self.last), has(self.lora)].filter(x, x).size() == 1",
-            "method must have exactly one of full, last, lora",
-            lambda part: sum(choice is not None for choice in (part.full, part.last, part.lora)) == 1,
-        ),
-    )
-
-    full: FullMethod | None = Field(default=None, description="Train every parameter. Write `full: {}`.")
-    last: LastMethod | None = Field(default=None, description="Train the last layer only. Write `last: {}`.")
-    lora: LoraMethod | None = Field(default=None, description="Train low-rank additions (LoRA).")
-
-
-def _decimal_rule(field: str, bounds: str, said: str, example: str, within: Callable[[Decimal], bool]) -> Rule:
-    """Return the rule that a field is a decimal inside bounds; CEL has no decimals, a double will do for comparing."""
-    attribute = to_snake(field)
-
-    def holds(part: Part) -> bool:
-        value = decimal(getattr(part, attribute))
-        return value is not None and within(value)
-
-    compared = bounds.replace("{}", f"double(self.{field})")
-    return Rule(
-        f"self.{field}.matches('{DECIMAL_PATTERN}') && {compared}",
-        f'{field} must be a decimal in quotes {said}, such as "{example}"',
-        holds,
-        field,
-    )
-
-
-class Sgd(Part):
-    """Stochastic gradient descent: v = momentum*v + (g + weightDecay*p); p = p - learningRate*v."""
-
-    rules = (
-        _decimal_rule(
-            "learningRate", "{} > 0.0 && {} <= 1000.0", "above 0 and at most 1000", "0.05", lambda d: 0 < d <= 1000
-        ),
-        _decimal_rule("momentum", "{} < 1.0", "of at least 0 and below 1", "0.9", lambda d: d < 1),
-        _decimal_rule("weightDecay", "{} <= 1.0", "between 0 and 1", "0.0001", lambda d: d <= 1),
-    )
-
-    learning_rate: DecimalText = Field(description='Step size, a decimal in quotes such as "0.05".')
-    momentum: DecimalText = Field(default="0", description='Momentum, a decimal in quotes below 1 such as "0.9".')
-    weight_decay: DecimalText = Field(default="0", description='Weight decay, a decimal in quotes such as "0.0001".')
-
-
-class Optimizer(Part):
-    """How parameters are updated; exactly one of the fields is set."""
-
-    rules = (
-        Rule("has(self.sgd)", "optimizer must have sgd, the only one there is yet", lambda part: part.sgd is not None),
-    )
-
-    sgd: Sgd | None = Field(default=None, description="Stochastic gradient descent, with momentum if wanted.")
 
 
 class Training(Part):
@@ -207,7 +127,7 @@ class TrainingJobSpec(Part):
 
     model: Model = Field(description="Which network, and from which parameters it starts.")
     dataset: Word = Field(description="A name that each agent maps to its own files. The data never leaves the device.")
-    method: Method = Field(description="What is trained: exactly one of full, last, lora.")
+    method: Method = Field(description="What is trained: exactly one of the methods.")
     training: Training = Field(description="Epochs, batch size, seed and optimizer.")
     devices: JobDevices = Field(description="Who trains.")
     checkpoint: Checkpointing = Field(default=Checkpointing(), description="When a device writes its delta.")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hedgerow_plans.graph import table
+from hedgerow_plans.graph import running_statistics, table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Node, Role, Tensor
 from hedgerow_plans.graph.operator import Backward
@@ -27,7 +27,8 @@ class Tape:
 
 def differentiate_nodes(nodes: Sequence[Node], residents: Sequence[Tensor], batch_size: int) -> Tape:
     """Append to forward nodes, of which the last is the loss, the nodes that compute all wanted gradients."""
-    trainable = [tensor.name for tensor in residents if tensor.role is Role.TRAINABLE]
+    moved = {name for node in nodes for name in running_statistics.of(node)}  # by other means than a gradient
+    trainable = [tensor.name for tensor in residents if tensor.role is Role.TRAINABLE and tensor.name not in moved]
     wanted = _wanted(nodes, trainable)
     writer = _Writer(residents, batch_size)
     forward = [_saving(node) if node.outputs[0] in wanted else node for node in nodes]
@@ -45,14 +46,16 @@ def _wanted(nodes: Sequence[Node], trainable: Sequence[str]) -> set[str]:
     wanted = set(trainable)
     for node in nodes:
         if not wanted.isdisjoint(node.inputs):
-            wanted.add(node.outputs[0])
+            wanted.update(node.outputs[:1] if table.operator(node.op).saved else node.outputs)
     return wanted
 
 
 def _saving(node: Node) -> Node:
     """Return the node with the extra output that its backward reads, if its operator has one."""
-    saved = table.operator(node.op).saved
-    return replace(node, outputs=(node.outputs[0], f"{saved}.{node.outputs[0]}")) if saved else node
+    row = table.operator(node.op)
+    if not (row.saved and row.saves(node)):
+        return node
+    return replace(node, outputs=(node.outputs[0], f"{row.saved}.{node.outputs[0]}"))
 
 
 class _Writer:
@@ -81,11 +84,11 @@ class _Writer:
 
     def differentiate(self, node: Node, wanted: set[str]) -> None:
         """Append what computes the gradients of a node's wanted inputs."""
-        gradient = self._gradients.get(node.outputs[0], "")
+        gradients = tuple(self._gradients.get(name, "") for name in node.outputs)
         for position in self._order(node, wanted):
             name = node.inputs[position]
             result = f"grad.{name}" if self._uses[name] == 1 else f"grad.{name}.from.{node.name}.{position}"
-            self._contribute(name, self._input_gradient(node, position, gradient, result))
+            self._contribute(name, self._input_gradient(node, position, gradients, result))
 
     def tape(self, trainable: Sequence[str]) -> Tape:
         """Return everything written."""
@@ -99,14 +102,14 @@ class _Writer:
             positions, key=lambda at: (tensors[node.inputs[at]].batched, tensors[node.inputs[at]].elements)
         )
 
-    def _input_gradient(self, node: Node, position: int, gradient: str, result: str) -> str:
+    def _input_gradient(self, node: Node, position: int, gradients: tuple[str, ...], result: str) -> str:
         rules = table.operator(node.op).backward
         rule = rules[position] if position < len(rules) else None
         if rule is None:
             problem = f"input {node.inputs[position]!r} of node {node.name!r} ({node.op}) has no gradient"
             raise GraphError(f"The graph cannot be differentiated: {problem}; train only what comes after it.")
-        made = rule(Backward(node, self._tensors, gradient, result, self._batch_size))
-        return gradient if made is None else self.emit(made)
+        made = rule(Backward(node, self._tensors, gradients[0], result, self._batch_size, gradients))
+        return gradients[0] if made is None else self.emit(made)
 
     def _contribute(self, name: str, contribution: str) -> None:
         self._arrived[name] += 1

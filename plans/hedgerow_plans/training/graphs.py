@@ -4,22 +4,21 @@ All three list the same resident tensors in the same order, optimiser state incl
 names, so that one layout of what survives a step serves every plan.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
-from hedgerow_plans.training import updates
+from hedgerow_plans.training import modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
+from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
-LABELS = "labels"
-LOSSES = "losses"
-
-RESERVED_PREFIXES = ("grad.", "velocity.", "sum.", "mask.", "index.", "probabilities.", "sgd.", "accumulate.")
+_GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
 
@@ -28,42 +27,51 @@ class TrainingGraphs:
     """The graphs of one job, and the names of what they train."""
 
     direct: Graph  # the batch in one micro-batch; updates inside the body
-    accumulating: Graph  # several micro-batches; updates at the end
+    in_pieces: Graph | None  # several micro-batches; updates at the end; None: the batch must stay whole
     evaluate: Graph  # forward only; outputs logits and losses
     delta: tuple[str, ...]
+    why_whole: str = ""  # why there is no graph in pieces, a sentence
 
-    def all(self) -> tuple[Graph, Graph, Graph]:
-        """Return the three graphs."""
-        return self.direct, self.accumulating, self.evaluate
+    @property
+    def accumulating(self) -> Graph:
+        """Return the graph for several micro-batches, or raise why there is none."""
+        if self.in_pieces is None:
+            raise GraphError(self.why_whole)
+        return self.in_pieces
+
+    def all(self) -> tuple[Graph, ...]:
+        """Return the graphs there are: direct, accumulating unless the batch must stay whole, evaluate."""
+        return tuple(graph for graph in (self.direct, self.in_pieces, self.evaluate) if graph is not None)
 
 
-def differentiate(graph: Graph, optimizer: Sgd, batch_size: int) -> TrainingGraphs:
+def differentiate(graph: Graph, optimizer: Optimizer, batch_size: int, loss: str = DEFAULT_LOSS) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
     forward = pruned(graph)
     trainable = tuple(tensor for tensor in graph.tensors if tensor.role is Role.TRAINABLE)
     _check_reached(trainable, forward)
-    state = tuple(tensor for parameter in trainable for tensor in optimizer.state(parameter))
-    residents = (*forward.resident(), *state)
-    nodes = (*forward.nodes, *_loss(forward.outputs[0]))
-    tape = differentiate_nodes(nodes, residents, batch_size)
+    tensors = forward.by_name()
+    moving = modes.moving(forward.nodes, tensors)
+    descending = tuple(tensor for tensor in trainable if tensor.name not in moving)
+    state = tuple(tensor for parameter in descending for tensor in optimizer.state(parameter))
+    residents = (*forward.resident(), *state, *optimizer.shared_state())
+    compared = loss_nodes(forward, loss)
+    tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *compared), residents, batch_size)
+    moves = tuple(modes.moves(forward.nodes, tensors, batch_size))
     return TrainingGraphs(
-        updates.direct(tape, trainable, optimizer, (LOSSES,)),
-        updates.accumulating(tape, trainable, optimizer, (LOSSES,)),
-        _evaluate(nodes, residents, forward.outputs[0]),
+        updates.direct(tape, descending, optimizer, (LOSSES,), moves),
+        None if moves else updates.accumulating(tape, descending, optimizer, (LOSSES,)),
+        _evaluate(modes.for_evaluation((*forward.nodes, *compared)), residents),
         tuple(tensor.name for tensor in trainable),
+        modes.why_the_batch_is_whole(moves),
     )
 
 
-def _loss(logits: str) -> tuple[Node, Node]:
-    labels = Node(LABELS, "input", (), (LABELS,), attributes={"field": "y"})
-    return labels, Node(LOSSES, "cross_entropy", (logits, LABELS), (LOSSES,))
-
-
-def _evaluate(nodes: Iterable[Node], residents: Iterable[Tensor], logits: str) -> Graph:
+def _evaluate(nodes: Sequence[Node], residents: Iterable[Tensor]) -> Graph:
     tensors = {tensor.name: tensor for tensor in residents}
     for node in nodes:
         tensors.update((tensor.name, tensor) for tensor in table.infer(node, tensors))
+    logits = nodes[-1].inputs[0]
     return Graph("evaluate", tuple(tensors.values()), tuple(nodes), (logits, LOSSES))
 
 

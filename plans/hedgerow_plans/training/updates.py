@@ -9,21 +9,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import Graph, Node, Section, Tensor
 from hedgerow_plans.training.backward import Tape
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Optimizer
 
 
-def direct(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, outputs: tuple[str, ...]) -> Graph:
-    """Return the graph for a batch in one piece: each update as soon as nobody reads the old value any more."""
+def direct(
+    tape: Tape, trainable: Sequence[Tensor], optimizer: Optimizer, outputs: tuple[str, ...], moves: Sequence[Node] = ()
+) -> Graph:
+    """Return the graph for a batch in one piece: each update as soon as nobody reads the old value any more.
+
+    Running statistics move after the last reader of what moves them, and not before the loss: what a strategy takes
+    for the forward pass, and may run again, must not contain an update.
+    """
     made, last_read = _made_at(tape.nodes), _last_read_at(tape.nodes)
     after: dict[int, list[Node]] = {}
     for parameter in trainable:
         gradient = tape.gradients[parameter.name]
         ready = max(made[gradient], last_read[parameter.name])
         after.setdefault(ready, []).append(optimizer.update(parameter, gradient, Section.BODY))
-    return Graph("direct", tape.tensors, tuple(_woven(tape.nodes, after)), outputs)
+    loss = made[outputs[0]]
+    last = []
+    for move in moves:
+        if any(name in last_read for name in move.updates):
+            last.append(move)  # what is computed again later must find them unmoved
+        else:
+            after.setdefault(max(loss, last_read.get(move.inputs[0], 0)), []).append(move)
+    nodes = (*_woven(tape.nodes, after), *last, *optimizer.after_updates(Section.BODY))
+    return Graph("direct", tape.tensors, nodes, outputs)
 
 
-def accumulating(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, outputs: tuple[str, ...]) -> Graph:
+def accumulating(tape: Tape, trainable: Sequence[Tensor], optimizer: Optimizer, outputs: tuple[str, ...]) -> Graph:
     """Return the graph for a batch in several pieces: gradients are summed, and parameters change at the end."""
     made = _made_at(tape.nodes)
     begin = [_zero(parameter) for parameter in trainable]
@@ -33,7 +47,7 @@ def accumulating(tape: Tape, trainable: Sequence[Tensor], optimizer: Sgd, output
         after.setdefault(made[gradient], []).append(_accumulate(parameter, gradient, zero.outputs))
     finish = [optimizer.update(parameter, f"sum.{parameter.name}", Section.FINISH) for parameter in trainable]
     sums = [tensor for zero in begin for tensor in table.infer(zero, {})]
-    nodes = (*begin, *_woven(tape.nodes, after), *finish)
+    nodes = (*begin, *_woven(tape.nodes, after), *finish, *optimizer.after_updates(Section.FINISH))
     return Graph("accumulating", (*tape.tensors, *sums), nodes, outputs)
 
 

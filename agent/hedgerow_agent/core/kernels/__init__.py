@@ -8,7 +8,26 @@ the table promised, and work with whatever float type the views have (the tests 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from hedgerow_agent.core.kernels import activation, convolution, dense, elementwise, loss, pooling, update
+from hedgerow_agent.core.kernels import (
+    activation,
+    adaptive,
+    attention,
+    batch_norm,
+    convolution,
+    dense,
+    dropout,
+    elementwise,
+    embedding,
+    layout,
+    loss,
+    matrix,
+    norms,
+    pooling,
+    resampling,
+    smooth,
+    standardise,
+    update,
+)
 from hedgerow_agent.core.kernels.call import Bound, Call
 
 KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
@@ -17,9 +36,20 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **dense.KERNELS,
         **convolution.KERNELS,
         **activation.KERNELS,
+        **smooth.KERNELS,
+        **batch_norm.KERNELS,
+        **norms.KERNELS,
+        **dropout.KERNELS,
         **pooling.KERNELS,
+        **resampling.KERNELS,
+        **layout.KERNELS,
+        **matrix.KERNELS,
+        **attention.KERNELS,
+        **embedding.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
+        **adaptive.KERNELS,
+        **standardise.KERNELS,
     }
 )
 

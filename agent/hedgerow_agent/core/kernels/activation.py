@@ -1,4 +1,4 @@
-"""Kernels of the rectifier, whose backward needs one bit per element.
+"""Kernels of the rectifiers, whose backward needs one bit per element.
 
 Bits are packed and unpacked tile by tile: whole samples when they are small, parts of a sample (on byte boundaries)
 when they are large, so that neither the scratch nor numpy's own small results grow with the network.
@@ -28,6 +28,27 @@ def bind_relu(call: Call) -> Bound:
             above = buffer[: values.size].reshape(values.shape)
             np.greater(values, zero, out=above)
             np.copyto(bits, np.packbits(above, axis=1))
+
+    return run
+
+
+def bind_relu6(call: Call) -> Bound:
+    """Return x between 0 and 6 and, if asked for, the bits that say where x was strictly between them."""
+    (source,), output = call.inputs, call.outputs[0]
+    zero, six = source.dtype.type(0), source.dtype.type(6)
+    if len(call.outputs) == 1:
+        return lambda: np.clip(source, zero, six, out=output)
+    pieces, scratch = list(_pieces(source, call.outputs[1])), ScratchCutter(call)
+    first, second = (scratch.take((_scratch_elements(source),), np.bool_) for _ in range(2))
+
+    def run() -> None:
+        np.clip(source, zero, six, out=output)
+        for values, bits in pieces:
+            inside, below = (buffer[: values.size].reshape(values.shape) for buffer in (first, second))
+            np.greater(values, zero, out=inside)
+            np.less(values, six, out=below)
+            np.logical_and(inside, below, out=inside)
+            np.copyto(bits, np.packbits(inside, axis=1))
 
     return run
 
@@ -69,4 +90,4 @@ def _pieces(values: Array, mask: Array) -> Iterator[tuple[Array, Array]]:
         yield flat[first : first + tile], mask[first : first + tile]
 
 
-KERNELS = {"relu": bind_relu, "relu_grad": bind_relu_grad}
+KERNELS = {"relu": bind_relu, "relu6": bind_relu6, "relu_grad": bind_relu_grad}

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow_plans.graph.ir import Node
+from hedgerow_plans.graph.operator import as_pair
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
@@ -24,6 +25,8 @@ class Runtime:
     learning_rate: float = 0.0
     fields: Mapping[str, Array] = field(default_factory=dict)  # whole arrays, by the input's field name
     rows: Rows = field(default_factory=lambda: slice(0, 0))  # the samples of this micro-batch
+    seed: int = 0  # of the job
+    step: int = 0  # optimiser steps taken before this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,18 @@ class Call:
         if not isinstance(value, int | float):
             raise TypeError(f"Node {self.node.name}: attribute {name} is {value!r}; it must be a number.")
         return float(value)
+
+    def pair(self, name: str, default: int) -> tuple[int, int]:
+        """Return an attribute for rows and columns; one whole number stands for both."""
+        value = self.node.attributes.get(name, default)
+        return as_pair(value if isinstance(value, tuple) else self.integer(name, default))
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Return an attribute that is a list of whole numbers."""
+        value = self.node.attributes.get(name)
+        if not isinstance(value, tuple):
+            raise TypeError(f"Node {self.node.name}: attribute {name} is {value!r}; it must be a list of numbers.")
+        return value
 
 
 class ScratchCutter:

@@ -42,7 +42,7 @@ class _Shape:
 
 
 def _shape_of(call: Call, image: Array, result: Array, kernel: tuple[int, int]) -> _Shape:
-    stride, padding, groups = call.integer("stride", 1), call.integer("padding", 0), call.integer("groups", 1)
+    stride, padding, groups = call.pair("stride", 1), call.pair("padding", 0), call.integer("groups", 1)
     output = (result.shape[2], result.shape[3])
     return _Shape(
         n=image.shape[0],
@@ -52,7 +52,7 @@ def _shape_of(call: Call, image: Array, result: Array, kernel: tuple[int, int]) 
         kernel=kernel,
         output=output,
         taps=find_taps((image.shape[2], image.shape[3]), output, kernel, stride, padding),
-        pointwise=kernel == (1, 1) and stride == 1 and padding == 0,
+        pointwise=kernel == stride == (1, 1) and padding == (0, 0),
     )
 
 

@@ -2,14 +2,18 @@
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Bound, Call
+from hedgerow_agent.core.kernels.call import Array, Bound, Call
+
+
+def _rows(values: Array) -> Array:
+    """Return one vector a row: all tokens of all samples, so that a whole micro-batch is one product."""
+    return values.reshape(-1, values.shape[-1])
 
 
 def bind_linear(call: Call) -> Bound:
     """Return x w' + b."""
-    source, weight = call.inputs[:2]
-    (output,) = call.outputs
-    transposed = weight.T
+    source, output = _rows(call.inputs[0]), _rows(call.outputs[0])
+    transposed = call.inputs[1].T
     if len(call.inputs) == 2:
         return lambda: np.matmul(source, transposed, out=output)
     bias = call.inputs[2]
@@ -23,21 +27,23 @@ def bind_linear(call: Call) -> Bound:
 
 def bind_linear_grad_input(call: Call) -> Bound:
     """Return dy w."""
-    (gradient, weight), (output,) = call.inputs, call.outputs
+    weight = call.inputs[1]
+    gradient, output = _rows(call.inputs[0]), _rows(call.outputs[0])
     return lambda: np.matmul(gradient, weight, out=output)
 
 
 def bind_linear_grad_weight(call: Call) -> Bound:
-    """Return dy' x, summed over the micro-batch."""
-    (gradient, source), (output,) = call.inputs, call.outputs
-    transposed = gradient.T
+    """Return dy' x, summed over the micro-batch and, for sequences, over the tokens."""
+    source, (output,) = _rows(call.inputs[1]), call.outputs
+    transposed = _rows(call.inputs[0]).T
     return lambda: np.matmul(transposed, source, out=output)
 
 
 def bind_bias_grad(call: Call) -> Bound:
-    """Sum the gradient over the batch and, for images, over the pixels."""
+    """Sum the gradient over the batch and over pixels or tokens."""
     (gradient,), (output,) = call.inputs, call.outputs
-    axes = (0, *range(2, gradient.ndim))
+    first = call.node.attributes.get("channels", "first") == "first"
+    axes = (0, *range(2, gradient.ndim)) if first else tuple(range(gradient.ndim - 1))
     return lambda: np.add.reduce(gradient, axis=axes, out=output)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that move or combine whole tensors: input, reshape, add, scale."""
+"""Kernels that move or combine whole tensors: input, reshape, add, mul, scale."""
 
 import numpy as np
 
@@ -55,6 +55,12 @@ def bind_add(call: Call) -> Bound:
     return run
 
 
+def bind_mul(call: Call) -> Bound:
+    """Return a * b."""
+    (first, second), (output,) = call.inputs, call.outputs
+    return lambda: np.multiply(first, second, out=output)
+
+
 def bind_scale(call: Call) -> Bound:
     """Return scale * x."""
     (source,), (output,) = call.inputs, call.outputs
@@ -62,4 +68,4 @@ def bind_scale(call: Call) -> Bound:
     return lambda: np.multiply(source, factor, out=output)
 
 
-KERNELS = {"input": bind_input, "reshape": bind_reshape, "add": bind_add, "scale": bind_scale}
+KERNELS = {"input": bind_input, "reshape": bind_reshape, "add": bind_add, "mul": bind_mul, "scale": bind_scale}

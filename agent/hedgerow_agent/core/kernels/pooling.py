@@ -1,4 +1,10 @@
-"""Kernels of max pooling: the forward walks the window's positions, the backward needs only which of them won."""
+"""Kernels of pooling: they walk the positions of the window, each of which is a rectangle of the image.
+
+The backward of a maximum needs only which position won; that of a mean needs nothing. Where windows overlap or reach
+over the edge, contributions are added; elsewhere they are written.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -7,41 +13,59 @@ from hedgerow_agent.core.kernels.windows import find_taps
 from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
 
 
-def _views_of_taps(call: Call, image: Array, pooled: Array) -> list[Array]:
-    kernel = call.integer("kernel", 2)
-    stride = call.integer("stride", kernel)
-    taps = find_taps(image.shape[2:], pooled.shape[2:], (kernel, kernel), stride, 0)
-    return [image[:, :, tap.image[0], tap.image[1]] for tap in taps]
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """One position of the window: its number, its pixels, and the windows that have a pixel there."""
+
+    position: int
+    pixels: Array
+    windows: tuple[slice, ...]  # of a pooled image
 
 
-def _byte_tile(call: Call, pooled: Array) -> tuple[int, Array]:
+def _meetings(call: Call, image: Array, pooled: Array) -> list[_Meeting]:
+    kernel = call.pair("kernel", 2)
+    taps = find_taps(image.shape[2:], pooled.shape[2:], kernel, call.pair("stride", 1), call.pair("padding", 0))
+    everything = slice(None)
+    return [
+        _Meeting(
+            tap.row * kernel[1] + tap.column,
+            image[:, :, tap.image[0], tap.image[1]],
+            (everything, everything, *tap.output),
+        )
+        for tap in taps
+    ]
+
+
+def _byte_tile(pooled: Array, scratch: ScratchCutter) -> tuple[int, Array]:
     tile = images_per_tile(len(pooled), pooled[0].size, BYTE_TILE_ELEMENTS)
-    return tile, ScratchCutter(call).take((tile, *pooled.shape[1:]), np.bool_)
+    return tile, scratch.take((tile, *pooled.shape[1:]), np.bool_)
 
 
 def bind_max_pool2d(call: Call) -> Bound:
     """Return the largest value of each window and, if asked for, its position (the first one, if several are equal)."""
     (source,), output = call.inputs, call.outputs[0]
-    views = _views_of_taps(call, source, output)
+    meetings = _meetings(call, source, output)
 
     def find_largest() -> None:
-        np.copyto(output, views[0])
-        for view in views[1:]:
-            np.maximum(output, view, out=output)
+        output.fill(-np.inf)
+        for meeting in meetings:
+            target = output[meeting.windows]
+            np.maximum(target, meeting.pixels, out=target)
 
     if len(call.outputs) == 1:
         return find_largest
     index = call.outputs[1]
-    tile, equal = _byte_tile(call, output)
+    tile, buffer = _byte_tile(output, ScratchCutter(call))
 
     def run() -> None:
         find_largest()
         index.fill(0)
         for first in range(0, len(output), tile):
             images = slice(first, first + tile)
-            for position in range(len(views) - 1, -1, -1):
-                np.equal(views[position][images], output[images], out=equal)
-                np.copyto(index[images], np.uint8(position), where=equal)
+            for meeting in reversed(meetings):
+                equal = buffer[meeting.windows]
+                np.equal(meeting.pixels[images], output[images][meeting.windows], out=equal)
+                np.copyto(index[images][meeting.windows], np.uint8(meeting.position), where=equal)
 
     return run
 
@@ -49,25 +73,93 @@ def bind_max_pool2d(call: Call) -> Bound:
 def bind_max_pool2d_grad(call: Call) -> Bound:
     """Hand each gradient to the pixel that won its window."""
     (gradient, index), (output,) = call.inputs, call.outputs
-    views = _views_of_taps(call, output, gradient)
-    tile, won = _byte_tile(call, gradient)
-    overlapping = call.integer("stride", call.integer("kernel", 2)) < call.integer("kernel", 2)
+    meetings = _meetings(call, output, gradient)
+    tile, buffer = _byte_tile(gradient, ScratchCutter(call))
+    overlapping = _overlapping(call)
 
-    def hand_over(position: int, images: slice) -> None:
-        np.equal(index[images], np.uint8(position), out=won)
-        target = views[position][images]
+    def hand_over(meeting: _Meeting, images: slice) -> None:
+        won, target = buffer[meeting.windows], meeting.pixels[images]
+        np.equal(index[images][meeting.windows], np.uint8(meeting.position), out=won)
+        incoming = gradient[images][meeting.windows]
         if overlapping:
-            np.add(target, gradient[images], out=target, where=won)
+            np.add(target, incoming, out=target, where=won)
         else:
-            np.multiply(gradient[images], won, out=target)
+            np.multiply(incoming, won, out=target)
 
     def run() -> None:
         output.fill(0)
         for first in range(0, len(output), tile):
-            for position in range(len(views)):
-                hand_over(position, slice(first, first + tile))
+            for meeting in meetings:
+                hand_over(meeting, slice(first, first + tile))
 
     return run
 
 
-KERNELS = {"max_pool2d": bind_max_pool2d, "max_pool2d_grad": bind_max_pool2d_grad}
+def _overlapping(call: Call) -> bool:
+    sizes = zip(call.pair("stride", 1), call.pair("kernel", 2), strict=True)
+    return any(stride < kernel for stride, kernel in sizes)
+
+
+def bind_avg_pool2d(call: Call) -> Bound:
+    """Return the mean of each window, padding counted as zeros."""
+    (source,), (output,) = call.inputs, call.outputs
+    meetings, share = _meetings(call, source, output), _share(call)
+
+    def run() -> None:
+        output.fill(0)
+        for meeting in meetings:
+            target = output[meeting.windows]
+            np.add(target, meeting.pixels, out=target)
+        np.multiply(output, share, out=output)
+
+    return run
+
+
+def bind_avg_pool2d_grad(call: Call) -> Bound:
+    """Hand each window's gradient to its pixels in equal shares."""
+    (gradient,), (output,) = call.inputs, call.outputs
+    meetings, share = _meetings(call, output, gradient), _share(call)
+
+    def run() -> None:
+        output.fill(0)
+        for meeting in meetings:
+            np.add(meeting.pixels, gradient[meeting.windows], out=meeting.pixels)
+        np.multiply(output, share, out=output)
+
+    return run
+
+
+def _share(call: Call) -> float:
+    rows, columns = call.pair("kernel", 2)
+    return 1.0 / (rows * columns)
+
+
+def bind_global_avg_pool(call: Call) -> Bound:
+    """Return the mean of each channel."""
+    (source,), (output,) = call.inputs, call.outputs
+    pixels = source.reshape(*output.shape, -1)
+    share = 1.0 / pixels.shape[-1]
+
+    def run() -> None:
+        np.add.reduce(pixels, axis=2, out=output)
+        np.multiply(output, share, out=output)
+
+    return run
+
+
+def bind_global_avg_pool_grad(call: Call) -> Bound:
+    """Hand each channel's gradient to its pixels in equal shares."""
+    (gradient,), (output,) = call.inputs, call.outputs
+    pixels, column = output.reshape(*gradient.shape, -1), gradient[:, :, np.newaxis]
+    share = 1.0 / pixels.shape[-1]
+    return lambda: np.multiply(column, share, out=pixels)
+
+
+KERNELS = {
+    "max_pool2d": bind_max_pool2d,
+    "max_pool2d_grad": bind_max_pool2d_grad,
+    "avg_pool2d": bind_avg_pool2d,
+    "avg_pool2d_grad": bind_avg_pool2d_grad,
+    "global_avg_pool": bind_global_avg_pool,
+    "global_avg_pool_grad": bind_global_avg_pool_grad,
+}

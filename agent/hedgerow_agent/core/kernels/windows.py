@@ -14,11 +14,15 @@ class Tap:
 
 
 def find_taps(
-    image: tuple[int, int], output: tuple[int, int], kernel: tuple[int, int], stride: int, padding: int
+    image: tuple[int, int],
+    output: tuple[int, int],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int],
 ) -> tuple[Tap, ...]:
     """Return the taps that meet the image at all, row by row."""
-    rows = [_meet(image[0], output[0], tap, stride, padding) for tap in range(kernel[0])]
-    columns = [_meet(image[1], output[1], tap, stride, padding) for tap in range(kernel[1])]
+    rows = [_meet(image[0], output[0], tap, stride[0], padding[0]) for tap in range(kernel[0])]
+    columns = [_meet(image[1], output[1], tap, stride[1], padding[1]) for tap in range(kernel[1])]
     return tuple(
         Tap(row, column, (down[0], across[0]), (down[1], across[1]))
         for row, down in enumerate(rows)

@@ -12,8 +12,8 @@ from hedgerow_plans.graph.ops.dense import grad_bias
 from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, images_per_tile
 
 _ATTRIBUTES = {
-    "stride": AttributeRule(Kind.INTEGER, default=1),
-    "padding": AttributeRule(Kind.INTEGER, default=0, minimum=0),
+    "stride": AttributeRule(Kind.PAIR, default=1),
+    "padding": AttributeRule(Kind.PAIR, default=0, minimum=0),
     "groups": AttributeRule(Kind.INTEGER, default=1),
 }
 _GRADIENT_ATTRIBUTES = {**_ATTRIBUTES, "shape": AttributeRule(Kind.SHAPE)}
@@ -23,15 +23,15 @@ def _image_shape(call: Call, image: Shape, weight: Shape) -> Shape:
     """Return the shape of what a weight makes of an image, or raise a sentence."""
     shapes = f"an image {describe(image)} and a weight {describe(weight)}"
     call.require(len(image) == 3 and len(weight) == 4, f"it got {shapes}; give it 3 axes and 4")
-    groups, stride, padding = (call.integer(name) for name in ("groups", "stride", "padding"))
+    groups, stride, padding = call.integer("groups"), call.pair("stride"), call.pair("padding")
     channels, height, width = image
     outputs, group_channels, kernel_height, kernel_width = weight
     problem = f"{shapes} do not go together in {groups} groups; the weight's second axis times groups is the channels"
     call.require(group_channels * groups == channels, problem)
     call.require(outputs % groups == 0, f"{outputs} output channels cannot be split into {groups} groups")
-    high, wide = height + 2 * padding - kernel_height, width + 2 * padding - kernel_width
+    high, wide = height + 2 * padding[0] - kernel_height, width + 2 * padding[1] - kernel_width
     call.require(high >= 0 and wide >= 0, f"{shapes} do not go together: the kernel is larger than the padded image")
-    return outputs, high // stride + 1, wide // stride + 1
+    return outputs, high // stride[0] + 1, wide // stride[1] + 1
 
 
 def _infer_conv2d(call: Call) -> tuple[Tensor, ...]:
@@ -75,7 +75,7 @@ def _unfolded(call: Call, image: Tensor, weight: Tensor) -> int:
 def _tile_bytes(call: Call, image: Tensor) -> int:
     """Return the bytes of a tile of unfolded images; a 1x1 convolution reads the images as they are."""
     weight = call.inputs[1]
-    if weight.shape[2:] == (1, 1) and call.integer("stride") == 1 and call.integer("padding") == 0:
+    if weight.shape[2:] == (1, 1) and call.pair("stride") == (1, 1) and call.pair("padding") == (0, 0):
         return 0
     elements = _unfolded(call, image, weight)
     return 4 * elements * images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)

@@ -1,46 +1,58 @@
-"""Fully connected layers and their gradients, and the gradient of any layer's bias."""
+"""Fully connected layers and their gradients, and the gradient of any layer's bias.
+
+A sample is a vector of features or a sequence (tokens, features), to each of whose tokens the same layer applies.
+"""
 
 from hedgerow_plans.graph.ir import Node, Tensor
-from hedgerow_plans.graph.operator import Backward, Call, Operator, describe
+from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect
 
 
+def _vectors(call: Call, tensor: Tensor) -> Tensor:
+    """Return the tensor if a sample is a vector or a sequence of them."""
+    expect.samples(call, tensor)
+    problem = f"{tensor.name!r} has shape {describe(tensor.shape)}; give it a tensor with 1 or 2 axes per sample"
+    call.require(len(tensor.shape) in (1, 2), problem)
+    return tensor
+
+
 def _infer_linear(call: Call) -> tuple[Tensor, ...]:
-    x = expect.samples(call, call.inputs[0], rank=1)
+    x = _vectors(call, call.inputs[0])
     weight = expect.parameter(call, call.inputs[1], rank=2)
     outputs, features = weight.shape
     problem = (
-        f"the weight {weight.name!r} has shape {describe(weight.shape)}, but {x.name!r} has {x.elements} features; "
-        f"give the weight shape {describe((outputs, x.elements))}"
+        f"the weight {weight.name!r} has shape {describe(weight.shape)}, but {x.name!r} has {x.shape[-1]} features; "
+        f"give the weight shape {describe((outputs, x.shape[-1]))}"
     )
-    call.require(features == x.elements, problem)
+    call.require(features == x.shape[-1], problem)
     for bias in call.inputs[2:]:
         expect.shape(call, expect.parameter(call, bias, rank=1), (outputs,))
-    return (call.output(0, (outputs,)),)
+    return (call.output(0, (*x.shape[:-1], outputs)),)
 
 
 def _linear_flops(call: Call) -> int:
-    bias = sum(tensor.elements for tensor in call.inputs[2:])
-    return call.micro_batch * (2 * call.inputs[1].elements + bias)
+    bias = call.samples(call.outputs[0]) if len(call.inputs) > 2 else 0
+    return 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[0] + bias
 
 
 def _infer_grad_input(call: Call) -> tuple[Tensor, ...]:
-    gradient = expect.samples(call, call.inputs[0], rank=1)
+    gradient = _vectors(call, call.inputs[0])
     weight = expect.parameter(call, call.inputs[1], rank=2)
-    expect.shape(call, gradient, weight.shape[:1])
-    return (call.output(0, weight.shape[1:]),)
+    expect.shape(call, gradient, (*gradient.shape[:-1], weight.shape[0]))
+    return (call.output(0, (*gradient.shape[:-1], weight.shape[1])),)
 
 
 def _infer_grad_weight(call: Call) -> tuple[Tensor, ...]:
-    gradient = expect.samples(call, call.inputs[0], rank=1)
-    x = expect.samples(call, call.inputs[1], rank=1)
-    return (call.output(0, (gradient.elements, x.elements), batched=False),)
+    gradient, x = (_vectors(call, tensor) for tensor in call.inputs)
+    expect.shape(call, x, (*gradient.shape[:-1], *x.shape[-1:]))
+    return (call.output(0, (gradient.shape[-1], x.shape[-1]), batched=False),)
 
 
 def _infer_bias_grad(call: Call) -> tuple[Tensor, ...]:
     gradient = expect.samples(call, call.inputs[0])
     call.require(gradient.shape != (), f"{gradient.name!r} is one number per sample; give it a layer's gradient")
-    return (call.output(0, gradient.shape[:1], batched=False),)
+    channels = gradient.shape[0] if call.attributes["channels"] == "first" else gradient.shape[-1]
+    return (call.output(0, (channels,), batched=False),)
 
 
 def _grad_input(ask: Backward) -> Node:
@@ -52,8 +64,14 @@ def _grad_weight(ask: Backward) -> Node:
 
 
 def grad_bias(ask: Backward) -> Node:
-    """Return the node that sums a gradient over everything but its channels."""
+    """Return the node that sums a gradient over everything but its channels, which come first."""
     return ask.call("bias_grad", (ask.gradient,))
+
+
+def _grad_bias(ask: Backward) -> Node:
+    """Return the same for a layer whose channels come last; of a vector the first axis is the last."""
+    sequence = len(ask.input(0).shape) > 1
+    return ask.call("bias_grad", (ask.gradient,), {"channels": "last"} if sequence else {})
 
 
 OPERATORS = (
@@ -62,19 +80,24 @@ OPERATORS = (
         _infer_linear,
         inputs=(2, 3),
         flops=_linear_flops,
-        backward=(_grad_input, _grad_weight, grad_bias),
+        backward=(_grad_input, _grad_weight, _grad_bias),
     ),
     Operator(
         "linear_grad_input",
         _infer_grad_input,
         inputs=(2, 2),
-        flops=lambda call: 2 * call.micro_batch * call.inputs[1].elements,
+        flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[1],
     ),
     Operator(
         "linear_grad_weight",
         _infer_grad_weight,
         inputs=(2, 2),
-        flops=lambda call: 2 * call.micro_batch * call.outputs[0].elements,
+        flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[-1],
     ),
-    Operator("bias_grad", _infer_bias_grad, flops=lambda call: call.samples(call.inputs[0])),
+    Operator(
+        "bias_grad",
+        _infer_bias_grad,
+        attributes={"channels": AttributeRule(Kind.TEXT, default="first", choices=("first", "last"))},
+        flops=lambda call: call.samples(call.inputs[0]),
+    ),
 )

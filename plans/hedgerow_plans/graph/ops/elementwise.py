@@ -3,7 +3,7 @@
 import math
 
 from hedgerow_plans.graph.ir import DType, Node, Tensor
-from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
+from hedgerow_plans.graph.operator import AttributeRule, Backward, BackwardRule, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
 
@@ -15,13 +15,14 @@ def _mask_shape(x: Tensor) -> tuple[int, ...]:
     return (-(-x.elements // 8),)
 
 
-def _infer_relu(call: Call) -> tuple[Tensor, ...]:
+def infer_relu(call: Call) -> tuple[Tensor, ...]:
+    """Infer a rectifier: its result and, if asked for, one bit per element."""
     x = expect.samples(call, call.inputs[0])
     y = call.output(0, x.shape)
     return (y, call.output(1, _mask_shape(x), DType.UINT8)) if len(call.node.outputs) > 1 else (y,)
 
 
-def _relu_scratch(call: Call) -> int:
+def relu_scratch(call: Call) -> int:
     """Return one byte per element of a tile while its mask is packed."""
     elements = call.inputs[0].elements
     if len(call.outputs) == 1:
@@ -38,7 +39,7 @@ def _infer_relu_grad(call: Call) -> tuple[Tensor, ...]:
     return (call.output(0, gradient.shape),)
 
 
-def _infer_add(call: Call) -> tuple[Tensor, ...]:
+def _infer_two_alike(call: Call) -> tuple[Tensor, ...]:
     first, second = (expect.values(call, tensor) for tensor in call.inputs)
     expect.alike(call, first, second)
     return (call.output(0, first.shape, batched=first.batched),)
@@ -70,7 +71,13 @@ def _grad_second(ask: Backward) -> Node | None:
     return None if scale == 1 else ask.call("scale", (ask.gradient,), {"scale": scale})
 
 
-def _grad_relu(ask: Backward) -> Node:
+def _grad_factor(other: int) -> BackwardRule:
+    """Return the rule of one factor: dy times the other one."""
+    return lambda ask: ask.call("mul", (ask.gradient, ask.node.inputs[other]))
+
+
+def grad_relu(ask: Backward) -> Node:
+    """Return the node that lets a gradient through where the bit is set."""
     return ask.call("relu_grad", (ask.gradient, ask.node.outputs[1]))
 
 
@@ -81,22 +88,23 @@ def _grad_reshape(ask: Backward) -> Node:
 OPERATORS = (
     Operator(
         "relu",
-        _infer_relu,
+        infer_relu,
         outputs=(1, 2),
         flops=_one_each,
-        scratch_bytes=_relu_scratch,
-        backward=(_grad_relu,),
+        scratch_bytes=relu_scratch,
+        backward=(grad_relu,),
         saved="mask",
     ),
     Operator("relu_grad", _infer_relu_grad, inputs=(2, 2), flops=_one_each),
     Operator(
         "add",
-        _infer_add,
+        _infer_two_alike,
         inputs=(2, 2),
         attributes=_SCALE,
         flops=_add_flops,
         backward=(lambda _ask: None, _grad_second),
     ),
+    Operator("mul", _infer_two_alike, inputs=(2, 2), flops=_one_each, backward=(_grad_factor(1), _grad_factor(0))),
     Operator("scale", _infer_scale, attributes=_SCALE, flops=_one_each, backward=(_grad_second,)),
     Operator("reshape", _infer_reshape, attributes={"shape": AttributeRule(Kind.SHAPE)}, backward=(_grad_reshape,)),
 )

@@ -1,8 +1,17 @@
-"""Cross-entropy of softmax, and its gradient averaged over the whole batch."""
+"""Losses, one number per sample, and their gradients averaged over the whole batch.
+
+Cross-entropy of softmax compares logits with the number of a class; mean squared error and binary cross-entropy (of
+logits too) compare each element with a number of its own, and average over the elements of a sample.
+"""
 
 from hedgerow_plans.graph.ir import DType, Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
+
+LOSSES = ("cross_entropy", "mse", "bce")
+"""Operators whose first output is the loss of each sample; inputs are the output of a network and its targets."""
+
+_BATCH_SIZE = {"batch_size": AttributeRule(Kind.INTEGER)}
 
 
 def _infer_cross_entropy(call: Call) -> tuple[Tensor, ...]:
@@ -23,6 +32,43 @@ def _grad(ask: Backward) -> Node:
     return ask.call("cross_entropy_grad", inputs, {"batch_size": ask.batch_size})
 
 
+def _infer_elementwise(call: Call) -> tuple[Tensor, ...]:
+    predictions, targets = (expect.samples(call, tensor) for tensor in call.inputs)
+    expect.alike(call, predictions, targets)
+    return (call.output(0, ()),)
+
+
+def _infer_elementwise_grad(call: Call) -> tuple[Tensor, ...]:
+    predictions, targets = (expect.samples(call, tensor) for tensor in call.inputs)
+    expect.alike(call, predictions, targets)
+    return (call.output(0, predictions.shape),)
+
+
+def _grad_elementwise(ask: Backward) -> Node:
+    return ask.call(f"{ask.node.op}_grad", ask.node.inputs, {"batch_size": ask.batch_size})
+
+
+def _elementwise(name: str, flops: int, gradient_flops: int) -> tuple[Operator, Operator]:
+    """Return the rows of a loss that compares element by element; flops are those of one element."""
+    loss = Operator(
+        name,
+        _infer_elementwise,
+        inputs=(2, 2),
+        flops=lambda call: flops * call.samples(call.inputs[0]),
+        # one sample at a time
+        scratch_bytes=lambda call: call.inputs[0].bytes(1),
+        backward=(_grad_elementwise, None),
+    )
+    gradient = Operator(
+        f"{name}_grad",
+        _infer_elementwise_grad,
+        inputs=(2, 2),
+        attributes=_BATCH_SIZE,
+        flops=lambda call: gradient_flops * call.samples(call.inputs[0]),
+    )
+    return loss, gradient
+
+
 OPERATORS = (
     Operator(
         "cross_entropy",
@@ -40,7 +86,11 @@ OPERATORS = (
         "cross_entropy_grad",
         _infer_grad,
         inputs=(2, 2),
-        attributes={"batch_size": AttributeRule(Kind.INTEGER)},
+        attributes=_BATCH_SIZE,
         flops=lambda call: 2 * call.samples(call.inputs[0]),
     ),
+    # difference, square, sum
+    *_elementwise("mse", 3, 2),
+    # size, sign, exponential, logarithm, sum; rectifier, sum; product with the target, sum
+    *_elementwise("bce", 9, 6),
 )

@@ -1,0 +1,47 @@
+"""Kernels of tables that tokens choose from, and of parameters added to every sample."""
+
+import numpy as np
+
+from hedgerow_agent.core.kernels.call import Bound, Call
+
+
+def bind_embedding(call: Call) -> Bound:
+    """Return the row of each token; that tokens are within the table is checked when samples are chosen."""
+    (tokens, table), (output,) = call.inputs, call.outputs
+    # Any mode but "raise" lets numpy write straight into `out`.
+    return lambda: np.take(table, tokens, axis=0, out=output, mode="clip")
+
+
+def bind_embedding_grad(call: Call) -> Bound:
+    """Add each token's gradient to its row; rows without a token get zeros."""
+    (gradient, tokens), (output,) = call.inputs, call.outputs
+    rows, chosen = gradient.reshape(-1, gradient.shape[-1]), tokens.reshape(-1)
+
+    def run() -> None:
+        output.fill(0)
+        for row, token in zip(rows, chosen, strict=True):
+            target = output[token]
+            np.add(target, row, out=target)
+
+    return run
+
+
+def bind_add_parameter(call: Call) -> Bound:
+    """Return x + p, p spread over the batch."""
+    (source, added), (output,) = call.inputs, call.outputs
+    return lambda: np.add(source, added, out=output)
+
+
+def bind_sum_to(call: Call) -> Bound:
+    """Sum over the batch and over the axes in front of those that remain."""
+    (source,), (output,) = call.inputs, call.outputs
+    axes = tuple(range(source.ndim - output.ndim))
+    return lambda: np.add.reduce(source, axis=axes, out=output)
+
+
+KERNELS = {
+    "embedding": bind_embedding,
+    "embedding_grad": bind_embedding_grad,
+    "add_parameter": bind_add_parameter,
+    "sum_to": bind_sum_to,
+}
