@@ -5,9 +5,11 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from hedgerow_operator import classes as catalogue
 from hedgerow_operator import commands, layouts, papers, tables, zoo_commands
 from hedgerow_operator.method_words import HELP, parse_method
 from hedgerow_plans.protocol import keys as key_files
+from hedgerow_plans.resources.device_class import DeviceClass
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,6 +44,7 @@ for command in (
     zoo_commands.models,
     papers.tables,
     layouts.layout,
+    catalogue.classes,
 ):
     hedgerow.add_command(command)
 
@@ -49,7 +52,8 @@ for command in (
 @hedgerow.command()
 @click.option("--model", required=True, help="A name that `hedgerow models` lists.")
 @click.option("--method", default="full", show_default=True, help=f"{HELP}.")
-@click.option("--class-file", required=True, type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML).")
+@click.option("--class", "class_name", help="A device class that `hedgerow classes` lists.")
+@click.option("--class-file", type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML) instead.")
 @click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
 @click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki.")
 @click.option("--classes", type=click.IntRange(2), help="How many classes it tells apart, if not the model's own.")
@@ -58,7 +62,8 @@ for command in (
 def plan(  # noqa: PLR0917 - click passes one argument per option
     model: str,
     method: str,
-    class_file: Path,
+    class_name: str | None,
+    class_file: Path | None,
     batch_size: int,
     budget: str | None,
     classes: int | None,
@@ -66,10 +71,18 @@ def plan(  # noqa: PLR0917 - click passes one argument per option
     momentum: float,
 ) -> None:
     """Show the ladder of plans that devices of a class would get."""
-    device_class = tables.read_device_class(class_file, budget)
+    device_class = _chosen_class(class_name, class_file, budget)
     input_shape = None if shape is None else tables.parse_shape(shape)
     wish = tables.Wish(model, parse_method(method), batch_size, momentum, classes, input_shape)
     click.echo(tables.ladder(wish, device_class))
+
+
+def _chosen_class(name: str | None, file: Path | None, budget: str | None) -> DeviceClass:
+    if file is not None and name is None:
+        return tables.read_device_class(file, budget)
+    if name is not None and file is None:
+        return tables.with_budget(catalogue.body(name), budget)
+    raise click.UsageError("Give --class with a name that `hedgerow classes` lists, or --class-file with a manifest.")
 
 
 @hedgerow.group()
