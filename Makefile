@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench clean
+.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough clean
 
 help: ## say what there is
 	@printf 'Hedgerow: on-device training under memory and energy budgets.\n\n'

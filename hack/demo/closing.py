@@ -56,8 +56,8 @@ def _row(clean_accuracy: float, device: DeviceEnding) -> list[str]:
         f"{device.accuracy_after:.3f}",
         f"{recovered_share(clean_accuracy, device):.0%}",
         ",".join(str(rung + 1) for rung in device.rungs_used),
-        str(device.planned_bytes),
-        str(device.measured_bytes),
+        " ".join(str(planned) for _, planned, _ in device.peaks),
+        " ".join(str(measured) for _, _, measured in device.peaks),
         f"{device.energy_microjoules / 1e6:.2f} J {device.energy_source}",
         device.checkpoint,
     ]

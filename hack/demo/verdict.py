@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SMALLEST_COST = 0.1
+"""A drift that costs less accuracy than this shows nothing when it is won back."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceEnding:
@@ -16,8 +19,7 @@ class DeviceEnding:
     rungs_used: tuple[int, ...]
     switches_down: int
     switches_up: int
-    planned_bytes: int
-    measured_bytes: int | None
+    peaks: tuple[tuple[int, int, int], ...]  # rung, planned bytes, measured bytes: of every rung it used
     energy_microjoules: int
     energy_source: str
     checkpoint: str
@@ -51,20 +53,33 @@ def judge(clean_accuracy: float, devices: Sequence[DeviceEnding], rollback: Roll
 
 
 def recovered_share(clean_accuracy: float, device: DeviceEnding) -> float:
-    """Return how much of what the drift cost was won back; 1 if it cost nothing."""
+    """Return how much of what the drift cost was won back."""
     cost = clean_accuracy - device.accuracy_before
-    return 1.0 if cost <= 0 else (device.accuracy_after - device.accuracy_before) / cost
+    return (device.accuracy_after - device.accuracy_before) / cost
 
 
 def _judge_device(clean_accuracy: float, device: DeviceEnding) -> list[str]:
-    wrong = []
+    return [*_judge_accuracy(clean_accuracy, device), *_judge_memory(device)]
+
+
+def _judge_accuracy(clean_accuracy: float, device: DeviceEnding) -> list[str]:
+    cost = clean_accuracy - device.accuracy_before
+    if cost < SMALLEST_COST:
+        return [f"The drift of {device.name} cost only {cost:.2f} of accuracy, too little to show anything with it."]
     share = recovered_share(clean_accuracy, device)
     if share < 0.5:
-        wrong.append(f"{device.name} won back only {share:.0%} of what its drift cost, less than half.")
-    if device.measured_bytes != device.planned_bytes:
-        seen = "nothing" if device.measured_bytes is None else f"{device.measured_bytes} bytes"
-        wrong.append(f"{device.name} was promised a peak of {device.planned_bytes} bytes and {seen} was measured.")
-    return wrong
+        return [f"{device.name} won back only {share:.0%} of what its drift cost, less than half."]
+    return []
+
+
+def _judge_memory(device: DeviceEnding) -> list[str]:
+    wrong = [
+        f"{device.name} was promised a peak of {planned} bytes on rung {rung + 1} and {measured} bytes were measured."
+        for rung, planned, measured in device.peaks
+        if planned != measured
+    ]
+    missing = sorted(set(device.rungs_used) - {rung for rung, _, _ in device.peaks})
+    return [*wrong, *(f"{device.name} used rung {rung + 1} and its memory was never measured." for rung in missing)]
 
 
 def _judge_rollback(rollback: RollbackEnding) -> list[str]:

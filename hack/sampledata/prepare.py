@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hedgerow_plans.plan import KERNEL_TABLE
+from provision.locks import step_lock
 from sampledata import base_model, drift
 from sampledata.base_model import BaseModel, Recipe
 from sampledata.images import Images, deal, load_mnist
@@ -30,35 +32,30 @@ class SampleData:
 
 
 def prepare(cache: Path, drifts: Mapping[str, str], say: Callable[[str], None]) -> SampleData:
-    """Prepare the base model and the images of devices, given as device name -> drift."""
+    """Prepare the base model and the images of devices, given as device name -> drift; one process at a time."""
     recipe = Recipe()
-    folder = cache / _key(recipe, drifts)
-    folder.mkdir(parents=True, exist_ok=True)
-    base_images, *hands = deal(load_mnist(), [BASE_IMAGES] + [DEVICE_IMAGES] * len(drifts), DEAL_SEED)
-    datasets = {
-        device: _write(folder / f"{device}.npz", drift.apply(name, hand, seed))
-        for seed, ((device, name), hand) in enumerate(zip(drifts.items(), hands, strict=True))
-    }
-    file = folder / "digits.safetensors"
-    base = base_model.load(file)
-    if base is None:
-        say(f"Training the base model on {BASE_IMAGES} clean images; this happens once.")
-        base = base_model.train(base_images, recipe, file, say)
+    with step_lock(cache, "sampledata"):
+        folder = cache / _key(recipe, drifts)
+        folder.mkdir(parents=True, exist_ok=True)
+        base_images, *hands = deal(load_mnist(), [BASE_IMAGES] + [DEVICE_IMAGES] * len(drifts), DEAL_SEED)
+        datasets = {
+            device: _write(folder / f"{device}.npz", drift.apply(name, hand, seed))
+            for seed, ((device, name), hand) in enumerate(zip(drifts.items(), hands, strict=True))
+        }
+        file = folder / "digits.safetensors"
+        base = base_model.load(file)
+        if base is None:
+            say(f"Training the base model on {BASE_IMAGES} clean images; this happens once.")
+            base = base_model.train(base_images, recipe, file, say)
     return SampleData(base, datasets)
 
 
 def _key(recipe: Recipe, drifts: Mapping[str, str]) -> str:
+    """Return a name for everything that decides the content: recipe, this code, and what computes."""
     # The bits of a trained model depend on numpy and on the processor it picked its kernels for.
-    decides = (
-        recipe,
-        sorted(drifts.items()),
-        BASE_IMAGES,
-        DEVICE_IMAGES,
-        DEAL_SEED,
-        np.__version__,
-        platform.machine(),
-    )
-    return hashlib.sha256(repr(decides).encode()).hexdigest()[:16]
+    decides = (recipe, sorted(drifts.items()), KERNEL_TABLE, np.__version__, platform.machine())
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return hashlib.sha256(repr(decides).encode() + sources).hexdigest()[:16]
 
 
 def _write(file: Path, images: Images) -> Path:

@@ -85,6 +85,7 @@ class Bounds:
     working_set_bytes: int  # largest single step: inputs, outputs, scratch and residents together
     max_live_bytes: int  # of this plan's steps: no layout of them is smaller
     no_overhead_picojoules: int  # every node once
+    least_picojoules: int = 0  # proven for every plan within the budget this one was made for; 0: nothing is
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The caller verifies the result; the check must not depend on who planned.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hedgerow_plans.graph.ir import Role
@@ -13,6 +13,7 @@ from hedgerow_plans.plan import Infeasible, Plan, Program
 from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
 from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
+from hedgerow_plans.planning.strategies import Strategy
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
@@ -40,7 +41,10 @@ class ProgramRequest:
 
 
 def build_program(
-    request: ProgramRequest, keep_going: Callable[[], bool] = forever, measures: Measures | None = None
+    request: ProgramRequest,
+    keep_going: Callable[[], bool] = forever,
+    measures: Measures | None = None,
+    searching: Sequence[Strategy] = (),
 ) -> Program | Infeasible:
     """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
     adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
@@ -51,7 +55,7 @@ def build_program(
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
     limits = Limits(request.budget_bytes, request.seed, keep_going)
     problems = training_problems(task, graphs.direct, graphs.in_pieces)
-    rungs = build_ladder(problems, limits, request.floor_bytes)
+    rungs = build_ladder(problems, limits, request.floor_bytes, searching)
     if isinstance(rungs, Infeasible):
         return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)

@@ -1,13 +1,17 @@
 """The chart: what it renders, what it refuses, and what a real installation leaves in a real cluster."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from hedgerow_operator.settings import read_settings
+from servers import control_plane
 from servers.commands import Command
+from servers.helm import runner
 from servers.problems import ServerProblem
 from support.dashboards import load_dashboards, queries
 from support.repository import ROOT
@@ -15,6 +19,7 @@ from support.repository import ROOT
 pytestmark = pytest.mark.helm
 CHART = ROOT / "helm/hedgerow"
 BROKER = ("--set", "broker.host=broker.example")
+PLURALS = ("trainingjobs", "deviceclasses", "devices", "executionplans")
 
 
 def render(helm: Command, *options: str) -> dict[tuple[str, str], Any]:
@@ -133,34 +138,62 @@ def test_every_panel_asks_something_and_has_a_place_of_its_own() -> None:
         assert max(x for x, _ in cells) < 24
 
 
-@pytest.mark.cluster
-def test_an_installation_leaves_the_expected_objects(cluster_helm: Command, kubectl: Command, namespace: str) -> None:
-    # The CRDs may belong to other tests of this run, so this installation brings none; the next test applies them.
-    options = ("-n", namespace, *BROKER, "--set", "crds.enabled=false", "--set", "namespaces={farm}")
-    cluster_helm("install", "hedgerow", CHART, *options)
+@pytest.fixture
+def empty_cluster(tmp_path: Path) -> Iterator[tuple[Command, Command]]:
+    """A kubectl and a helm for a cluster of one's own, in which nobody has installed our CRDs yet."""
+    with control_plane.start(new_folder(tmp_path / "cluster")) as started:
+        yield started.kubectl, runner(new_folder(tmp_path / "helm"), started.kubeconfig)
 
-    listed = kubectl("get", "deployment,service,configmap,serviceaccount", "-n", namespace, "-o", "name").stdout.split()
-    assert {
+
+def new_folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+@pytest.mark.cluster
+def test_an_installation_with_defaults_leaves_exactly_the_expected_objects_and_its_removal_keeps_the_crds(
+    empty_cluster: tuple[Command, Command],
+) -> None:
+    kubectl, helm = empty_cluster
+    kubectl("create", "namespace", "farm")
+    mine = ("-l", "app.kubernetes.io/instance=hedgerow", "-o", "name")
+    namespaced = ("get", "deployment,service,configmap,serviceaccount,secret", "-n", "farm", *mine)
+    cluster_wide = ("get", "clusterrole,clusterrolebinding,crd", *mine)
+
+    helm("install", "hedgerow", CHART, "-n", "farm", *BROKER)
+
+    assert set(kubectl(*namespaced).stdout.split()) == {
         "deployment.apps/hedgerow",
         "service/hedgerow-metrics",
         "configmap/hedgerow-dashboards",
         "serviceaccount/hedgerow",
-    } <= set(listed)
-    role = kubectl("get", "clusterrole", "hedgerow", "-o", "yaml").stdout
-    assert "hedgerow.dev" in role
+    }
+    crds = {f"customresourcedefinition.apiextensions.k8s.io/{name}.hedgerow.dev" for name in PLURALS}
+    rbac = "rbac.authorization.k8s.io"
+    assert set(kubectl(*cluster_wide).stdout.split()) == crds | {
+        f"clusterrole.{rbac}/hedgerow",
+        f"clusterrole.{rbac}/hedgerow-editor",
+        f"clusterrole.{rbac}/hedgerow-viewer",
+        f"clusterrolebinding.{rbac}/hedgerow",
+    }
+    assert kubectl("get", "configmap", "-n", "farm", "-l", "grafana_dashboard=1", "-o", "name").stdout.split() == [
+        "configmap/hedgerow-dashboards"
+    ]
+    kubectl("wait", "--for=condition=Established", "--timeout=60s", *sorted(crds))
+    assert kubectl("get", "trainingjobs", "-A").returncode == 0
 
-    cluster_helm("uninstall", "hedgerow", "-n", namespace)
-    left = kubectl("get", "deployment,service", "-n", namespace, "-o", "name").stdout.split()
-    assert left == []
+    helm("uninstall", "hedgerow", "-n", "farm")
+
+    assert kubectl(*namespaced).stdout.split() == []
+    assert set(kubectl("get", "crd", "-o", "name").stdout.split()) >= crds
 
 
 @pytest.mark.cluster
-def test_the_service_account_may_do_what_the_operator_does_and_no_more(
-    cluster_helm: Command, kubectl: Command, namespace: str
-) -> None:
-    options = ("-n", namespace, *BROKER, "--set", "crds.enabled=false")
-    cluster_helm("install", "hedgerow", CHART, *options)
-    account = f"--as=system:serviceaccount:{namespace}:hedgerow"
+def test_the_service_account_may_do_what_the_operator_does_and_no_more(empty_cluster: tuple[Command, Command]) -> None:
+    kubectl, helm = empty_cluster
+    helm("install", "hedgerow", CHART, "-n", "farm", "--create-namespace", *BROKER)
+    kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}.hedgerow.dev" for name in PLURALS))
+    account = "--as=system:serviceaccount:farm:hedgerow"
 
     def may(verb: str, resource: str) -> bool:
         answer = kubectl("auth", "can-i", verb, resource, account, "-A", check=False).stdout.strip()
@@ -181,8 +214,5 @@ def test_the_service_account_may_do_what_the_operator_does_and_no_more(
         ("delete", "trainingjobs.hedgerow.dev"),
         ("delete", "namespaces"),
     ]
-    try:
-        assert [pair for pair in allowed if not may(*pair)] == []
-        assert [pair for pair in forbidden if may(*pair)] == []
-    finally:
-        cluster_helm("uninstall", "hedgerow", "-n", namespace)
+    assert [pair for pair in allowed if not may(*pair)] == []
+    assert [pair for pair in forbidden if may(*pair)] == []

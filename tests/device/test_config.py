@@ -49,8 +49,8 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ('device = "pump-07"', 'device = "Pump 07"', "device = 'Pump 07': String should match pattern"),
         ('host = "localhost"', 'host = "localhost"\nport = 99999', "broker.port = 99999: Input should be less than"),
         ('host = "localhost"', 'host = "localhost"\nport = "x"', "broker.port = 'x': Input should be a valid integer"),
-        (public_key_text(PUBLIC), "AAAA", "an Ed25519 key has 32"),
-        (key_id(PUBLIC), "0" * 16, "write it under that name"),
+        pytest.param(public_key_text(PUBLIC), "AAAA", "an Ed25519 key has 32", id="short key"),
+        pytest.param(key_id(PUBLIC), "0" * 16, "write it under that name", id="key under another name"),
         ("[storage]", "[storage", "is not TOML"),
     ],
 )

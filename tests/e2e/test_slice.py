@@ -74,8 +74,10 @@ def test_every_device_wins_back_at_least_half_of_what_its_drift_cost(story: Stor
 def test_the_measured_peak_is_the_planned_one_and_below_the_budget(story: Story, twins: dict[str, Reported]) -> None:
     for name, twin in twins.items():
         assert twin.progress is not None, name
-        memory = twin.progress.memory
+        memory, peaks = twin.progress.memory, twin.progress.peaks
         assert memory.measured_bytes == memory.planned_bytes, name
+        assert {peak.rung for peak in peaks} == set(twin.progress.rungs_used), name
+        assert [peak.measured_bytes for peak in peaks] == [peak.planned_bytes for peak in peaks], name
         assert memory.planned_bytes <= memory.budget_bytes, name
 
     def seen_by_prometheus(what: str) -> dict[str, float]:

@@ -43,13 +43,16 @@ import os, time
 from pathlib import Path
 from servers import mqtt
 
-def test_meets(broker, own_broker):
+def test_meets(broker, own_broker, kubectl, namespace):
+    kubectl("create", "configmap", "mine", "-n", namespace, f"--from-literal=port={broker.port}")
     Path(f"ports").write_text(f"{broker.port} {own_broker.port}")
     deadline = time.monotonic() + 60
     while not Path(os.environ["HEDGEROW_OTHER_RUN"]).exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     own_broker.restart()
     assert mqtt.answers(broker.port) and mqtt.answers(own_broker.port)
+    kept = kubectl("get", "configmaps", "-A", "-o", "jsonpath={.items[*].data.port}").stdout
+    assert kept == str(broker.port)  # the other run's is in another cluster
 """
 # The forked child inherits the starter's end of the keeper's pipe, and leaves when the test closes its input.
 STARTS_A_SERVER_AND_FORKS = """
@@ -82,6 +85,7 @@ def run(tmp_path: Path) -> Iterator[StartRun]:
 
 
 @pytest.mark.broker
+@pytest.mark.cluster
 def test_two_runs_at_the_same_time_do_not_disturb_each_other(
     run: StartRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 What the planner would choose for a budget is tested elsewhere; here every way of running a graph is wanted, paging too.
 """
 
+from dataclasses import replace
+
 from hedgerow_plans.graph.ir import Graph, Section
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
@@ -59,6 +61,20 @@ def program_of(
     )
     _check(program)
     return program
+
+
+def with_keep_all(program: Program, plan: Plan) -> Program:
+    """Return the program with one rung: keep-all at the micro-batch of a plan."""
+    residents = place_residents(program.graphs, program.mapped)
+    assert residents.placements == program.resident
+    problem = pose(
+        program.graph(plan.graph),
+        residents,
+        COSTS,
+        micro_batch=plan.micro_batch,
+        micro_batches=plan.micro_batches,
+    )
+    return replace(program, rungs=(lower(problem, straight(problem), "keep-all"),))
 
 
 def same_micro_batch(program: Program) -> list[int]:

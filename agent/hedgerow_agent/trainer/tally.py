@@ -5,7 +5,7 @@ from typing import TypedDict
 from hedgerow_agent.checkpoints import ResumeHeader
 from hedgerow_agent.trainer.energy import PICOJOULES_PER_MICROJOULE, EnergyMeter
 from hedgerow_plans.plan import Program
-from hedgerow_plans.protocol.messages import Energy, EnergySource, Memory, Progress
+from hedgerow_plans.protocol.messages import Energy, EnergySource, Memory, Progress, RungPeak
 
 _MOST_RUNGS_NAMED = 64
 _RUNS_OF_A_MEASURED_STEP = 2
@@ -103,11 +103,19 @@ class Tally:
             switches_down=self._switches_down,
             switches_up=self._switches_up,
             rungs_used=self._rungs_used[:_MOST_RUNGS_NAMED],
+            peaks=self._peaks(),
             accuracy_before=self.accuracy_before,
             accuracy_now=self.accuracy_now,
             accuracy_after=self.accuracy_after,
             memory=memory,
             energy=Energy(microjoules=self._picojoules() // PICOJOULES_PER_MICROJOULE, source=self._meter.source),
+        )
+
+    def _peaks(self) -> tuple[RungPeak, ...]:
+        measured = sorted(self._measured_peaks.items())[:_MOST_RUNGS_NAMED]
+        return tuple(
+            RungPeak(rung=rung, planned_bytes=self._rungs[rung].promise.peak_bytes, measured_bytes=peak_bytes)
+            for rung, peak_bytes in measured
         )
 
     def _picojoules(self) -> int:

@@ -16,7 +16,7 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
 from hedgerow_plans.planning.sequence import Sequence as OperationSequence
 from hedgerow_plans.planning.sequence import trace
-from hedgerow_plans.planning.strategies import SEQUENCES, Limits, keep_all
+from hedgerow_plans.planning.strategies import SEQUENCES, Limits, Strategy, keep_all
 
 MOST_RUNGS = 6
 """A device gains little from more, and every rung is bytes to send and to verify."""
@@ -56,17 +56,32 @@ def _pose(task: Task, graph: Graph, micro_batch: int, micro_batches: int = 1) ->
 
 
 def build_ladder(
-    problems: Sequence[Problem], limits: Limits, floor_bytes: int | None = None
+    problems: Sequence[Problem],
+    limits: Limits,
+    floor_bytes: int | None = None,
+    searching: Sequence[Strategy] = (),
 ) -> tuple[Plan, ...] | Infeasible:
-    """Return the rungs between budget and floor, most memory first, or why there is none."""
+    """Return the rungs between budget and floor, most memory first, or why there is none.
+
+    `searching` are strategies that take long for each plan: they are asked for a few budgets only.
+    """
     offers = _worth_placing(_offers(problems, limits))
     results = [(offer, lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)) for offer in offers]
     plans = [plan for _, plan in results if plan.promise.peak_bytes <= limits.budget_bytes]
+    refusals: list[Infeasible] = []
+    for result in _searched(problems, limits, searching):
+        if isinstance(result, Plan):
+            plans.append(result)
+        else:
+            refusals.append(result)
+        if plans and not limits.keep_going():
+            break
     if plans:
         return _thinned(_down_to(pareto(plans), floor_bytes))
     nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
-    refused = _refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes)
-    return replace(refused, floor_bytes=min(map(working_set_bytes, problems)))
+    refusals.append(_refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes))
+    refused = min(refusals, key=lambda refusal: refusal.needed_bytes)
+    return replace(refused, available_bytes=limits.budget_bytes, floor_bytes=min(map(working_set_bytes, problems)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +104,29 @@ def _offers(problems: Iterable[Problem], limits: Limits) -> Iterator[_Offer]:
                 yield _Offer(problem, name, sequence, sequence_picojoules(problem, sequence), live_bytes)
                 if not limits.keep_going():
                     return
+
+
+def _searched(
+    problems: Iterable[Problem], limits: Limits, searching: Sequence[Strategy]
+) -> Iterator[Plan | Infeasible]:
+    for problem in problems:
+        for strategy in searching:
+            for budget_bytes in chosen_budgets(problem, limits.budget_bytes):
+                yield strategy(problem, replace(limits, budget_bytes=budget_bytes))
+
+
+def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:
+    """Return a few budgets from what keep-all needs, or the budget, down to the working-set floor."""
+    everything = keep_all.plan(problem, Limits(0))
+    floor = working_set_bytes(problem)
+    top = min(budget_bytes, everything.needed_bytes if isinstance(everything, Infeasible) else floor)
+    if top < floor:
+        return []
+    beside = problem.residents.bytes
+    steps = MOST_RUNGS - 1
+    low, high = max(1, floor - beside), max(1, top - beside)
+    row = [beside + round(high * (low / high) ** (step / steps)) for step in range(steps + 1)]
+    return sorted({min(top, max(floor, budget)) for budget in row}, reverse=True)
 
 
 def _worth_placing(offers: Iterable[_Offer]) -> list[_Offer]:

@@ -162,6 +162,14 @@ class Memory(Message):
     budget_bytes: Count
 
 
+class RungPeak(Message):
+    """What one rung promised, and what was measured when it was used."""
+
+    rung: Count
+    planned_bytes: Count
+    measured_bytes: Count
+
+
 class Energy(Message):
     """Energy spent on this job so far."""
 
@@ -180,6 +188,7 @@ class Progress(Message):
     switches_down: Count
     switches_up: Count
     rungs_used: Annotated[tuple[Count, ...], Field(max_length=64)] = ()
+    peaks: Annotated[tuple[RungPeak, ...], Field(max_length=64)] = ()  # of every rung that was measured
     accuracy_before: float | None = None  # test split, base model
     accuracy_now: float | None = None  # validation split, newest checkpoint
     accuracy_after: float | None = None  # test split, when training is complete

@@ -7,6 +7,8 @@ from hedgerow_plans.planning.abstract.workload import Workload
 
 RECOMPUTE = "recompute"
 PAGE = "page"
+OPTIMAL, GREEDY, KEEP_ALL = "optimal", "greedy", "keep-all"
+STRATEGIES = (OPTIMAL, GREEDY, KEEP_ALL)
 TECHNIQUES = frozenset({RECOMPUTE, PAGE})
 
 

@@ -47,8 +47,11 @@ class Model:
         return len(self.costs) - 1
 
     def at_most(self, terms: Terms, most: int, kind: str) -> None:
-        """Add a row."""
-        self.rows.append(Row(terms, most, kind))
+        """Add a row; a column may be named twice, but the solver must see it once."""
+        merged: dict[int, int] = {}
+        for column, factor in terms:
+            merged[column] = merged.get(column, 0) + factor
+        self.rows.append(Row(list(merged.items()), most, kind))
 
 
 class Relaxation:

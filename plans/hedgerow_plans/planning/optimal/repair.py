@@ -22,6 +22,9 @@ _LONGEST = 8
 """A sequence this many times as long as the graph leads nowhere."""
 
 
+_MOVES_PER_NODE = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """One way to relieve a place."""
@@ -37,7 +40,7 @@ class Cut:
 class Taste:
     """What makes one repair differ from the next."""
 
-    moves: int = 4000
+    moves: int | None = None  # None: a few for each node
     banned: Set[int] = frozenset()
     noise: random.Random | None = None
 
@@ -57,7 +60,7 @@ PLAIN = Taste()
 def repair(line: Timeline, budget: int, keep_going: KeepGoing, taste: Taste = PLAIN, ceiling: float = np.inf) -> bool:
     """Cut until everything fits; False if it is stuck, or dearer than the ceiling."""
     times: dict[int, int] = {}
-    for _ in range(taste.moves):
+    for _ in range(taste.moves or 60 + _MOVES_PER_NODE * line.work.nodes):
         place = int(np.argmax(line.memory)) if line.codes else 0
         if line.peak <= budget:
             return line.cost <= ceiling

@@ -13,6 +13,7 @@ import numpy as np
 
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.optimal.demand import on_demand
+from hedgerow_plans.planning.optimal.exact import MOST_NODES, cheapest
 from hedgerow_plans.planning.optimal.guided import follow
 from hedgerow_plans.planning.optimal.improve import Improver, fill
 from hedgerow_plans.planning.optimal.point import point
@@ -37,6 +38,7 @@ class Options:
     moves: int = 300  # ruin and recreate, after each round of the relaxation
     rounds: int = 8  # of the relaxation
     tolerance: float = 2e-4  # a gap that is as good as none
+    slack_bytes: int = 0  # a plan may exceed the budget by this much all the same, so the bound must allow for it
     keep_going: KeepGoing = _forever
     report: Callable[["Standing"], None] = lambda _standing: None
 
@@ -142,10 +144,12 @@ class Search:
         """Solve the relaxation once: raise the bound, follow its choices, and refine it where they overflow."""
         if not self.ends:
             self.ends = set(peaks(self.work, self.budget, last_purposes(self.work), self.prominence))
-        relaxation = Relaxation(self.work, self.budget, self.deadline, stage_ends(self.work, self.ends))
+        budget = self.budget + self.options.slack_bytes
+        relaxation = Relaxation(self.work, budget, self.deadline, stage_ends(self.work, self.ends))
         guide = bool(self.tightened)
         start = point(relaxation, self.best) if self.best is not None and not guide else None
-        solved = solve(relaxation, Effort(self.options.keep_going), start, self.tightened)
+        effort = Effort(self.options.keep_going, gap=self.options.tolerance / 4)
+        solved = solve(relaxation, effort, start, self.tightened)
         if not guide and solved.bound > self.bound:
             self.bound = solved.bound
             self.options.report(self.standing())
@@ -213,6 +217,19 @@ class Search:
             if self.improver.move(self.options.keep_going):
                 self.take(self.improver.best)
 
+    def enumerate(self) -> None:
+        """Settle a small workload by looking at all its states."""
+        base = self.work.base_cost
+        ceiling = None if self.cost is None or self.deadline is not None else self.cost - base
+        proof = cheapest(self.work, self.budget, ceiling, self.options.keep_going)
+        if proof is None:
+            return
+        if not self.options.slack_bytes:
+            self.bound = max(self.bound, base + proof.overhead)
+        if proof.codes is not None:
+            self.take(proof.codes)
+        self.options.report(self.standing())
+
     def take(self, codes: Sequence[int]) -> bool:
         """Take a plan that somebody else found."""
         return self.offer(Timeline(self.work, codes))
@@ -226,10 +243,12 @@ def search(
     if budget < work.floor_bytes or (deadline is not None and deadline < work.base_time):
         return state.standing()
     state.start(known)
-    for _ in range(options.rounds):
+    for round_number in range(options.rounds):
         if state.is_done() or not options.keep_going():
             break
         if not state.exhausted:
             state.relax()
+        if round_number == 0 and work.nodes <= MOST_NODES and not state.is_done():
+            state.enumerate()
         state.improve(options.moves)
     return state.standing()

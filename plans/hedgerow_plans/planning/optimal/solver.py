@@ -26,7 +26,7 @@ class Effort:
 
     keep_going: Callable[[], bool]
     nodes: int = 2_000  # of the branch-and-bound tree: counted, so that runs repeat
-    relative_gap: float = 1e-6
+    gap: float = 5e-5  # between bound and point, in parts of the cost of keep-all
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,8 @@ class _Matrix:
         solver.setOptionValue("output_flag", False)  # noqa: FBT003 - the solver's own interface
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("random_seed", 0)
-        solver.setOptionValue("mip_rel_gap", effort.relative_gap)
+        solver.setOptionValue("mip_rel_gap", 0.0)
+        solver.setOptionValue("mip_abs_gap", max(effort.gap * _COST_SCALE, 1e-6))
         solver.setOptionValue("mip_max_nodes", effort.nodes)
         _stop_when_told(solver, effort.keep_going)
         solver.passModel(self._lp(integral=integral))

@@ -92,7 +92,11 @@ class Timeline:
         while self._unread:
             operation = self._unread.pop()
             position = int(self._where[operation])
-            if position >= 0 and self._again[operation] and not any(self._reads[life] for life in self._born[operation]):
+            if (
+                position >= 0
+                and self._again[operation]
+                and not any(self._reads[life] for life in self._born[operation])
+            ):
                 self.delete(position)
 
     def is_repeat(self, position: int) -> bool:

@@ -5,8 +5,8 @@ So more memory never costs more energy, and what a refusal says is needed is fou
 
 from collections.abc import Callable, Iterator
 
-from hedgerow_plans.planning.abstract.training import body_work
 from hedgerow_plans.planning.abstract.workload import Workload
+from hedgerow_plans.planning.body import body_of
 from hedgerow_plans.planning.lowering import sequence_flops
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Sequence, straight
@@ -27,11 +27,11 @@ def over_capacities(problem: Problem, schedule: Schedule, keep_going: KeepGoing)
 
 def _sequences(problem: Problem, schedule: Schedule, keep_going: KeepGoing) -> Iterator[Sequence]:
     yield straight(problem)
-    body = body_work(problem)
+    body = body_of(problem)
     most, least = body.work.keep_all_bytes, body.work.floor_bytes
     for number in range(1, CAPACITIES + 1):
         if not keep_going():
             return
         codes = schedule(body.work, most - (most - least) * number // CAPACITIES)
         if codes is not None:
-            yield body.sequence(problem, codes)
+            yield body.sequence(codes)

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
+from hedgerow_plans.graph.ir import round_up
+from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.abstract.workload import Workload
+from hedgerow_plans.planning.body import body_of
+from hedgerow_plans.planning.lowering import lower
+from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.sequence import straight
+from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
 
 NAME = "poet"
 MOST_NODES = 40
@@ -32,6 +39,25 @@ class Solved:
     is_optimal: bool
 
 
+_LAYOUT_ATTEMPTS = 3
+"""How often the model is solved for less because the layout could not pack what it found."""
+
+
+def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
+    """Plan with POET's model; what it cannot plan, keep-all may."""
+    body = body_of(problem)
+    room = body.room(limits.budget_bytes)
+    for _ in range(_LAYOUT_ATTEMPTS if body.work.nodes <= MOST_NODES else 0):
+        solved = schedule(body.work, room, None, limits.keep_going) if room >= body.work.floor_bytes else None
+        if solved is None:
+            break
+        found = lower(problem, body.sequence(solved.codes), NAME, limits.keep_going)
+        if found.promise.peak_bytes <= limits.budget_bytes:
+            return found
+        room -= round_up(found.promise.peak_bytes - limits.budget_bytes)
+    return first_that_fits(problem, [straight(problem)], NAME, limits)
+
+
 def schedule(
     work: Workload,
     capacity_bytes: int,
@@ -41,8 +67,6 @@ def schedule(
     """Solve POET's model; None if it is infeasible, or if time was up before anything was found."""
     if work.nodes > MOST_NODES:
         raise ValueError(f"POET's model is for at most {MOST_NODES} nodes; this graph has {work.nodes}.")
-    if any(len(made) > 1 for made in work.makes):
-        raise ValueError("POET's model is for nodes with one output each; this graph has others.")
     model = _Model(work, capacity_bytes, deadline)
     values, is_optimal = model.solve(keep_going)
     return None if values is None else Solved(model.codes(values), is_optimal)
@@ -54,10 +78,10 @@ class _Model:
     def __init__(self, work: Workload, capacity_bytes: int, deadline: int | None) -> None:
         self._work, self._capacity, self._deadline = work, capacity_bytes, deadline
         self._nodes = work.nodes
-        self._output = [made[0] if made else None for made in work.makes]
-        self._bytes = [0 if tensor is None else work.sizes[tensor] for tensor in self._output]
-        self._inputs = [[work.maker[tensor] for tensor in reads] for reads in work.reads]
-        self._readers = [[] if tensor is None else list(work.readers[tensor]) for tensor in self._output]
+        # several outputs of a node are kept and freed together; only a single one is paged, as in POET
+        self._output = [made[0] if len(made) == 1 else None for made in work.makes]
+        self._bytes = [sum(work.sizes[tensor] for tensor in made) for made in work.makes]
+        self._readers = [sorted({at for tensor in made for at in work.readers[tensor]}) for made in work.makes]
         self._edges = [(node, reader) for node in range(self._nodes) for reader in self._readers[node]]
         self._upper: list[float] = []
         self._lower: list[float] = []

@@ -1,0 +1,66 @@
+"""Ours: recomputation and paging at the least energy within the budget, with a proven bound and the gap to it.
+
+The bound covers every plan of this graph, micro-batch and order of first computations, with any number of
+recomputations and page-ins anywhere in the body; it does not cover other orders, other micro-batches or other layouts
+of the residents. It needs the extra `planner`, so nothing on a device imports this module.
+"""
+
+from dataclasses import replace
+
+from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.body import Body, body_of
+from hedgerow_plans.planning.bounds import refusal, working_set_bytes
+from hedgerow_plans.planning.lowering import lower
+from hedgerow_plans.planning.optimal.leanest import leanest
+from hedgerow_plans.planning.optimal.search import Options, Standing, search
+from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.sequence import straight, trace
+from hedgerow_plans.planning.strategies.limits import Limits
+
+NAME = "optimal"
+
+_LAYOUT_ATTEMPTS = 4
+"""How often the search is asked for less because the layout could not pack what it found."""
+
+
+def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
+    """Plan with the least energy that the search finds within the limits."""
+    body = body_of(problem)
+    room = body.room(limits.budget_bytes)
+    for _ in range(_LAYOUT_ATTEMPTS):
+        standing = _search(body, room, limits)
+        if standing.codes is None:
+            break
+        found = lower(problem, body.sequence(standing.codes), NAME, limits.keep_going)
+        over = found.promise.peak_bytes - limits.budget_bytes
+        if over <= 0:
+            return _bounded(body, found, standing)
+        room -= over
+    return _refuse(body, limits)
+
+
+def _search(body: Body, room: int, limits: Limits) -> Standing:
+    slack = body.widest_room(limits.budget_bytes) - room
+    return search(body.work, room, None, Options(seed=limits.seed, keep_going=limits.keep_going, slack_bytes=slack))
+
+
+def _bounded(body: Body, found: Plan, standing: Standing) -> Plan:
+    """Write the proven bound into a plan."""
+    if not body.problem.costs.picojoules_per_flop:
+        return found
+    outside = found.bounds.no_overhead_picojoules - body.work.base_cost * found.micro_batches
+    least = outside + standing.bound * found.micro_batches
+    return replace(found, bounds=replace(found.bounds, least_picojoules=least))
+
+
+def _refuse(body: Body, limits: Limits) -> Infeasible:
+    """Say what the leanest plan found needs."""
+    codes = leanest(body.work, limits.seed, limits.keep_going)
+    sequence = body.sequence(codes)
+    needed = lower(body.problem, sequence, NAME, limits.keep_going).promise.peak_bytes
+    plain = straight(body.problem)
+    most = lower(body.problem, plain, NAME, limits.keep_going).promise.peak_bytes
+    if most < needed:
+        sequence, needed = plain, most
+    answer = refusal(body.problem, sequence, trace(body.problem, sequence), needed, limits.budget_bytes)
+    return replace(answer, floor_bytes=working_set_bytes(body.problem))
