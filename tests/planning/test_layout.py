@@ -55,11 +55,13 @@ def lowest_top(items: list[Interval]) -> int:
     return min(tops)
 
 
+@settings(deadline=None)
 @given(st.lists(intervals(), max_size=25))
 def test_no_two_intervals_share_a_byte_while_both_live(items: list[Interval]) -> None:
     assert not overlaps(items, lay_out(items).offsets)
 
 
+@settings(deadline=None)
 @given(st.lists(intervals(), max_size=25))
 def test_top_is_the_highest_byte_and_never_below_the_bound(items: list[Interval]) -> None:
     layout = lay_out(items)
