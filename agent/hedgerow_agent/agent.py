@@ -107,13 +107,21 @@ class Agent:
             if (before.phase, before.reason) != (self.state.phase, self.state.reason):
                 _log.info("%s (%s). %s", self.state.phase, self.state.reason, self.state.message)
             for instruction in instructions:
-                waiting.extend(self._perform(instruction))
+                waiting.extend(self._perform_or_wait(instruction))
+
+    def _perform_or_wait(self, instruction: Instruction) -> list[Event]:
+        """Carry out an instruction; a disk that refuses is no reason to end, and is tried again at the next tick."""
+        try:
+            return self._perform(instruction)
+        except OSError as error:
+            _log.error("%s could not be done: %s", type(instruction).__name__, error)
+            return [events.StorageFailed(f"The device's storage refused a write: {error}. It is tried again.")]
 
     def _perform(self, instruction: Instruction) -> list[Event]:
         match instruction:
             case SaveState():
                 self._store.save_state(self.state)
-                return []
+                return [events.StorageWorks()] if self.state.volatile.storage_error else []
             case PublishReported():
                 self._news = True  # said once the queue is empty, so that a burst becomes one message
                 return []

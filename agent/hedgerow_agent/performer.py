@@ -74,7 +74,10 @@ class Performer:
             return []
         if isinstance(result, Refused):
             return [ProgramDamaged(digest, result.message)]
-        self._store.save_program(result)
+        try:
+            self._store.save_program(result)
+        except OSError as error:
+            return [ProgramDamaged(digest, f"The program cannot be stored: {error}. It is fetched again.")]
         self._stop_fetching()
         return [ProgramReady(digest)]
 

@@ -1,5 +1,7 @@
 """Predictions with what the device runs now: the base model, or a delta on top of it. Imports numpy."""
 
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +72,7 @@ def _read_probe(file: Path) -> tuple[Array, npt.NDArray[np.integer] | None]:
         with np.load(file, allow_pickle=False) as arrays:
             x = arrays["x"]
             y = arrays.get("y")
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise CannotPredict(f"The input {file} cannot be used: {error}. It needs an array x, and may have y.") from None
     if y is not None and y.shape != (len(x),):
         raise CannotPredict(f"The input {file} has {len(x)} samples and labels of shape {list(y.shape)}.")

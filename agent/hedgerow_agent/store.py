@@ -31,21 +31,35 @@ class Store:
     folder: Path
 
     def load_state(self) -> MachineState | None:
-        """Return the stored state; one that cannot be read is put aside, never half used."""
+        """Return the stored state; of one that cannot be read only the newest document's number is left."""
         file = self.folder / "state.json"
         if not file.exists():
-            return None
+            return self._only_what_was_accepted()
         try:
             return STORED.validate_json(read_bounded(file, _STATE_LIMIT_BYTES) or b"")
         except ValidationError as error:
             aside = file.with_suffix(".damaged")
             file.replace(aside)
             _log.error("The stored state cannot be read and was moved to %s: %s", aside, error.errors()[0]["msg"])
-            return None
+            return self._only_what_was_accepted()
 
     def save_state(self, state: MachineState) -> None:
-        """Make the state durable."""
+        """Make the state durable, and before it the number below which documents are refused."""
+        accepted = f"{state.observed_sequence} {state.observed_sha256}".encode()
+        if read_bounded(self._accepted_file, _SMALL_LIMIT_BYTES) != accepted:
+            write_durably(self._accepted_file, accepted)
         write_durably(self.folder / "state.json", STORED.dump_json(state, exclude={"volatile"}))
+
+    @property
+    def _accepted_file(self) -> Path:
+        """A file of its own: whatever happens to the state, an old document must not be obeyed again."""
+        return self.folder / "accepted"
+
+    def _only_what_was_accepted(self) -> MachineState | None:
+        words = (read_bounded(self._accepted_file, _SMALL_LIMIT_BYTES) or b"").decode(errors="replace").split()
+        if len(words) != 2 or not words[0].isdigit():
+            return None
+        return MachineState(observed_sequence=int(words[0]), observed_sha256=words[1])
 
     def next_epoch(self) -> int:
         """Count one connection more, durably, and return its number."""

@@ -27,7 +27,9 @@ class MemorySample:
 
 def print_table(console: Console, clean_accuracy: float, devices: Sequence[DeviceEnding]) -> None:
     """Print how each device came out of it."""
-    table = Table(title=f"Base model on clean images: {clean_accuracy:.3f}", title_justify="left")
+    table = Table(
+        title=f"Base model on clean images: {clean_accuracy:.3f}", title_justify="left", box=None, padding=(0, 2, 0, 0)
+    )
     for heading in (
         "DEVICE",
         "CLASS",

@@ -45,7 +45,7 @@ def show(console: Console) -> Iterator[Show]:
 
 
 def _table(devices: Mapping[str, DeviceView]) -> Table:
-    table = Table()
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("DEVICE", "CLASS", "STATE", "PROGRESS", "RUNG", "MEMORY", "BUDGET", "ACCURACY", "CHECKPOINT"):
         table.add_column(heading, no_wrap=True)
     for view in devices.values():

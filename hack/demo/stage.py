@@ -10,6 +10,7 @@ from pathlib import Path
 
 from demo.cast import DATASET, FLEET, SITE_LABELS, DeviceRole
 from hedgerow_plans.protocol.keys import generate_private_key, key_id, private_key_text, public_key_text
+from hedgerow_plans.resources.kinds import KINDS
 from sampledata.prepare import SampleData
 from servers import broker as mqtt_broker
 from servers import control_plane as kubernetes
@@ -18,6 +19,7 @@ from servers import prometheus as prometheus_server
 from servers.broker import Broker
 from servers.commands import Command
 from servers.control_plane import ControlPlane
+from servers.crds import wait_until_established
 from servers.processes import Process
 from servers.prometheus import Prometheus
 from servers.saying import Say, quiet
@@ -123,7 +125,7 @@ def raise_curtain(folder: Path, data: SampleData, devices: Sequence[DeviceRole],
         stage = Stage(folder, control_plane, broker, prometheus, environment)
         stack.callback(stage.stop)
         stage.kubectl("apply", "--server-side", "-f", ROOT / "crds")
-        stage.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", ROOT / "crds")
+        wait_until_established(stage.kubectl, *(f"{kind.plural}.hedgerow.dev" for kind in KINDS))
         stage.kubectl("create", "namespace", FLEET)
         say("Starting the operator.")
         stage.start_operator()

@@ -129,6 +129,7 @@ class Operator:
 
     async def _survey(self, *, compare: bool) -> bool:
         """List everything; return whether the API server answered."""
+        self._registry.recency.list_begins()
         try:
             listed = {kind: await self._list(kind) for kind in KINDS}
         except ClusterError as problem:
@@ -165,9 +166,11 @@ class Operator:
         """Change the registry, and mark a fleet as due if that matters to it."""
         metadata = body["metadata"]
         fleet, name = str(metadata.get("namespace", "")), str(metadata["name"])
-        gone = deleted or bool(metadata.get("deletionTimestamp"))
-        if gone and self._is_another(kind, fleet, name, str(metadata.get("uid", ""))):
-            return
+        gone, uid = deleted or bool(metadata.get("deletionTimestamp")), str(metadata.get("uid", ""))
+        if gone:
+            self._registry.recency.went(uid)
+            if self._registry.is_another(kind, (fleet, name), uid):
+                return
         match kind:
             case "trainingjobs":
                 changed = self._registry.drop_job(fleet, name) if gone else self._registry.put_job(body)
@@ -182,14 +185,6 @@ class Operator:
         if changed:
             for due in self._registry.fleets() if kind == "deviceclasses" else {fleet}:
                 self._schedule.mark(due, 0.0)
-
-    def _is_another(self, kind: str, fleet: str, name: str, uid: str) -> bool:
-        """Whether the object of that name is not the one that is gone: deleted and created again in between."""
-        if kind == "trainingjobs":
-            known = self._registry.jobs.get((fleet, name))
-            return known is not None and known.uid != uid
-        entry = self._registry.devices.get((fleet, name)) if kind == "devices" else None
-        return entry is not None and entry.spec is not None and entry.uid != uid
 
     def _drop_device(self, fleet: str, name: str) -> bool:
         self._writer.forget(("devices", fleet, name))

@@ -1,8 +1,9 @@
 """Everything the operator knows, in plain dictionaries: fed by watch events and MQTT messages, read by `gather`.
 
 Our own status and memory of an object are kept here from the moment they are decided: an event that arrives later shows
-an older copy of them, and must not undo what was decided since. What an event changes is told by its return value, so
-that a status write never triggers work.
+an older copy of them, and must not undo what was decided since. Nor does an older copy of an object, or one of what
+is gone, undo what a newer event has shown. What an event changes is told by its return value, so that a status write
+never triggers work.
 """
 
 import logging
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hedgerow_operator.memories import read_device_memory, read_job_memory
+from hedgerow_operator.recency import Recency
 from hedgerow_operator.world import DeviceMemory, Job
 from hedgerow_plans.protocol.messages import Reported, State, Telemetry
 from hedgerow_plans.resources.device import Device, DeviceSpec
@@ -61,6 +63,8 @@ class Registry:
         self.jobs: dict[Key, Job] = {}
         self.devices: dict[Key, DeviceEntry] = {}
         self.classes: dict[str, DeviceClassSpec] = {}
+        self.class_uids: dict[str, str] = {}
+        self.recency = Recency()
 
     def fleets(self) -> set[str]:
         """Return the namespaces in which there is anything."""
@@ -70,9 +74,21 @@ class Registry:
         """Return how many Device resources there are, or will be in a moment."""
         return sum(entry.spec is not None or entry.is_being_created for entry in self.devices.values())
 
+    def is_another(self, kind: str, key: Key, uid: str) -> bool:
+        """Whether the object of that name is not the one of that uid: deleted and created again in between."""
+        if kind == "trainingjobs":
+            known = self.jobs[key].uid if key in self.jobs else ""
+        elif kind == "devices":
+            known = self.devices[key].uid if key in self.devices else ""
+        else:
+            known = self.class_uids.get(key[1], "")
+        return known not in {"", uid}
+
     def put_job(self, body: Body) -> bool:
         """Take in a TrainingJob; return whether it changed in a way that matters."""
         metadata = body["metadata"]
+        if self.recency.is_outdated(metadata):
+            return False
         key, known = _key(metadata), self.jobs.get(_key(metadata))
         same = known is not None and known.uid == metadata.get("uid")
         if same and known is not None and known.generation == metadata.get("generation", 1):
@@ -95,6 +111,8 @@ class Registry:
     def put_device(self, body: Body) -> bool:
         """Take in a Device; return whether it changed in a way that matters."""
         metadata = body["metadata"]
+        if self.recency.is_outdated(metadata):
+            return False
         entry = self.devices.setdefault(_key(metadata), DeviceEntry())
         labels, uid = dict(metadata.get("labels") or {}), str(metadata.get("uid", ""))
         generation = int(metadata.get("generation", 1))
@@ -122,7 +140,11 @@ class Registry:
 
     def put_class(self, body: Body) -> bool:
         """Take in a DeviceClass; return whether it changed in a way that matters."""
-        name = str(body["metadata"]["name"])
+        metadata = body["metadata"]
+        if self.recency.is_outdated(metadata):
+            return False
+        name = str(metadata["name"])
+        self.class_uids[name] = str(metadata.get("uid", ""))
         parsed = parse_resource(DeviceClass, body)
         if isinstance(parsed, Unparsable):
             _log.warning("%s Nothing is planned for it.", parsed.message)
@@ -133,6 +155,7 @@ class Registry:
 
     def drop_class(self, name: str) -> bool:
         """Forget a DeviceClass."""
+        self.class_uids.pop(name, None)
         return self.classes.pop(name, None) is not None
 
 

@@ -25,6 +25,7 @@ class JobMemory:
     programs: tuple[tuple[str, str], ...] = ()  # device class and execution plan, settled for this generation
     rollback_request_id: str | None = None
     rollback_generation: int = 0
+    digests: tuple[tuple[str, str], ...] = ()  # device class and sha256 of its settled program
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
 
-__all__ = ["DeviceCosts", "ProgramRequest", "build_program"]
+__all__ = ["DeviceCosts", "ProgramRequest", "build_program", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,8 @@ def build_program(
     searching: Sequence[Strategy] = (),
 ) -> Program | Infeasible:
     """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
-    adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
-    loss = request.loss or zoo.entry(request.model).loss
-    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
-    frozen = [tensor.name for tensor in graphs.direct.resident() if tensor.role is Role.FROZEN]
-    residents = place_residents(graphs.all(), frozen if request.frozen_outside else ())
+    graphs = _graphs(request)
+    residents = place_residents(graphs.all(), _frozen(graphs) if request.frozen_outside else ())
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
     limits = Limits(request.budget_bytes, request.seed, keep_going)
     problems = training_problems(task, graphs.direct, graphs.in_pieces)
@@ -59,6 +56,37 @@ def build_program(
     if isinstance(rungs, Infeasible):
         return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)
+
+
+def difference(program: Program, request: ProgramRequest) -> str:
+    """Return what about a program is not what was asked for, in a few words; empty if nothing is.
+
+    For a program that somebody else kept: `verify` says that it does what its graphs say, this that they are ours.
+    """
+    graphs = _graphs(request)
+    asked = {graph.name: graph for graph in graphs.all()}
+    facts = {
+        "model": program.model == request.model,
+        "method": program.method == request.method.name,
+        "device class": program.device_class == request.device_class,
+        "batch size": program.batch_size == request.batch_size,
+        "trained tensors": program.delta == graphs.delta,
+        "mapped tensors": program.mapped == (tuple(sorted(_frozen(graphs))) if request.frozen_outside else ()),
+        "graphs": all(asked.get(graph.name) == graph for graph in program.graphs),
+        "training graph": all(rung.graph != graphs.evaluate.name for rung in program.rungs),
+        "evaluation graph": program.evaluation.graph == graphs.evaluate.name,
+    }
+    return ", ".join(name for name, holds in facts.items() if not holds)
+
+
+def _graphs(request: ProgramRequest) -> TrainingGraphs:
+    adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
+    loss = request.loss or zoo.entry(request.model).loss
+    return differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
+
+
+def _frozen(graphs: TrainingGraphs) -> list[str]:
+    return [tensor.name for tensor in graphs.direct.resident() if tensor.role is Role.FROZEN]
 
 
 def _with_evaluation(

@@ -11,6 +11,7 @@ import yaml
 from hedgerow_operator.settings import read_settings
 from servers import control_plane
 from servers.commands import Command
+from servers.crds import wait_until_established
 from servers.helm import runner
 from servers.problems import ServerProblem
 from support.dashboards import load_dashboards, queries
@@ -179,7 +180,7 @@ def test_an_installation_with_defaults_leaves_exactly_the_expected_objects_and_i
     assert kubectl("get", "configmap", "-n", "farm", "-l", "grafana_dashboard=1", "-o", "name").stdout.split() == [
         "configmap/hedgerow-dashboards"
     ]
-    kubectl("wait", "--for=condition=Established", "--timeout=60s", *sorted(crds))
+    wait_until_established(kubectl, *(f"{name}.hedgerow.dev" for name in PLURALS))
     assert kubectl("get", "trainingjobs", "-A").returncode == 0
 
     helm("uninstall", "hedgerow", "-n", "farm")
@@ -192,7 +193,7 @@ def test_an_installation_with_defaults_leaves_exactly_the_expected_objects_and_i
 def test_the_service_account_may_do_what_the_operator_does_and_no_more(empty_cluster: tuple[Command, Command]) -> None:
     kubectl, helm = empty_cluster
     helm("install", "hedgerow", CHART, "-n", "farm", "--create-namespace", *BROKER)
-    kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}.hedgerow.dev" for name in PLURALS))
+    wait_until_established(kubectl, *(f"{name}.hedgerow.dev" for name in PLURALS))
     account = "--as=system:serviceaccount:farm:hedgerow"
 
     def may(verb: str, resource: str) -> bool:

@@ -12,6 +12,7 @@ from servers import control_plane as kubernetes
 from servers import ports
 from servers.commands import Command
 from servers.control_plane import ControlPlane
+from servers.crds import wait_until_established
 from servers.problems import ServerProblem
 from support.eventually import eventually
 
@@ -68,7 +69,7 @@ class Kind:
 def kind(kubectl: Command, namespace: str) -> Iterator[Kind]:
     kind = Kind(group=f"{namespace}.example.org")
     kubectl("apply", "-f", "-", input=json.dumps(kind.definition()))
-    kubectl("wait", "--for=condition=Established", f"crd/{kind.crd_name}", "--timeout=60s")
+    wait_until_established(kubectl, kind.crd_name)
     yield kind
     kubectl("delete", "crd", kind.crd_name)
 

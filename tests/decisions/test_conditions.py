@@ -1,11 +1,13 @@
 """What a job's status says: conditions with numbers, the summary word, counts, and when it is over."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from hedgerow_operator.actions import CheckAgain, Counts, Tell
 from hedgerow_operator.decide import decide
+from hedgerow_operator.decide.status import seconds
 from hedgerow_operator.world import Device, Impossible, Job, ProgramState, Underway, World
 from hedgerow_plans.protocol.messages import Phase
 from hedgerow_plans.resources.reasons import PlannedReason
@@ -270,3 +272,26 @@ def test_deciding_twice_gives_the_same_and_carried_out_it_gives_nothing_new() ->
     settled = after(first, decide(first, NOW))
     once = decide(settled, NOW + 1)
     assert decide(after(settled, once), NOW + 2) == once
+
+
+def test_a_job_edited_after_its_deadline_has_the_whole_time_again() -> None:
+    limited: dict[str, Any] = {"completion": {"deadlineSeconds": 60}}
+    first = world([job(**limited)], devices(WORK))
+    begun = after(first, decide(first, NOW))
+    late = after(begun, decide(begun, NOW + 100))
+    assert late.jobs[0].status.state == "Failed"
+    edited = job(dataset="other", generation=2, **limited).spec
+    again = replace(late, jobs=(replace(late.jobs[0], generation=2, spec=edited),))
+    actions = decide(again, NOW + 1000)
+    assert (status_of(actions).state, condition_of(actions, "Succeeded").status) == ("Training", "Unknown")
+    assert seconds(status_of(actions).start_time or "") == NOW + 1000
+    assert status_of(actions).completion_time is None
+    assert condition_of(decide(after(again, actions), NOW + 1061), "Succeeded").reason == "DeadlineExceeded"
+
+
+def test_an_edit_that_is_no_new_training_does_not_move_the_deadline() -> None:
+    first = world([job(completion={"deadlineSeconds": 60})], devices(WORK))
+    begun = after(first, decide(first, NOW))
+    edited = job(completion={"deadlineSeconds": 90}).spec
+    longer = replace(begun, jobs=(replace(begun.jobs[0], generation=2, spec=edited),))
+    assert seconds(status_of(decide(longer, NOW + 50)).start_time or "") == NOW

@@ -50,7 +50,7 @@ def test_planning_twice_gives_the_same_bytes_and_they_verify() -> None:
     assert isinstance(first, Planned)
     assert isinstance(second, Planned)
     assert first.encoded == second.encoded
-    checked = check(first.encoded)
+    checked = check(first.encoded, REQUEST)
     assert isinstance(checked, Planned)
     assert checked.summary == first.summary
     assert first.summary.digest == codec.digest(first.encoded)
@@ -79,8 +79,8 @@ def test_altered_bytes_are_not_used() -> None:
     assert isinstance(planned, Planned)
     program = codec.decode(planned.encoded)
     wrong = replace(program, resident_bytes=program.resident_bytes - 64)
-    assert isinstance(check(codec.encode(wrong)), Unusable)
-    assert isinstance(check(planned.encoded[:-1]), Unusable)
+    assert isinstance(check(codec.encode(wrong), None), Unusable)
+    assert isinstance(check(planned.encoded[:-1], REQUEST), Unusable)
 
 
 def test_the_memo_gives_back_what_it_was_given_or_nothing(tmp_path: Path) -> None:

@@ -141,3 +141,23 @@ def test_the_devices_status_shows_what_it_runs() -> None:
     assert status.rollback is not None
     assert (status.rollback.result, status.rollback.running, status.rollback.message) == ("Complete", "base", "words")
     assert status.state == "Held"
+
+
+def said_by(seen: World, phase: Phase, **changes: Any) -> World:
+    return replace(seen, devices=tuple(replace(one, reported=reported(phase, **changes)) for one in seen.devices))
+
+
+def test_a_device_released_after_its_succeeded_job_was_rolled_back_trains_again() -> None:
+    done = carried_out(said_by(carried_out(world([job()], [device("a")])), Phase.COMPLETED))
+    assert done.jobs[0].status.state == "Succeeded"
+    asked = carried_out(edited_job(done, 2, rollback={"request": request("r-1")}))
+    obeyed = {"request_id": "r-1", "result": RollbackResult.COMPLETE, "running": "base"}
+    held = carried_out(said_by(asked, Phase.HELD, rollback=obeyed))
+    assert held.jobs[0].status.state == "RolledBack"
+    released = carried_out(edited_device(held, release={"requestId": "r-1"}))
+    for phase in (Phase.PREPARING, Phase.TRAINING):
+        at_work = said_by(released, phase, rollback=obeyed)
+        desired = told(decide(at_work, NOW + 10), "a").desired
+        assert desired.assignment is not None, f"its work is not taken away while it is {phase}"
+        assert desired.rollback is not None
+        assert desired.rollback.released

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from safetensors.numpy import load_file
 
@@ -155,3 +156,26 @@ def test_a_stopped_agent_takes_its_job_up_where_it_was(
         agent.start()
         report = operator.wait_for_phase(Phase.COMPLETED)
         assert_same_result(report, device.store, undisturbed)
+
+
+def test_a_full_disk_pauses_training_and_nothing_is_lost(device: Device, operator: OperatorEnd) -> None:
+    """A limit of zero bytes per file refuses every write, as a full disk does."""
+    device.write_files(more=limits_toml(rest_seconds=0.02))
+    reference = operator.publish_program(small_program())
+    with running(device) as agent:
+        operator.desire(Desired(assignment=assignment(reference)))
+        operator.wait_for(lambda report: len(report.checkpoints) >= 1, "the first checkpoint")
+        trainer = agent.trainer_pid()
+        assert trainer is not None
+        for pid in (agent.pid, trainer):
+            psutil.Process(pid).rlimit(psutil.RLIMIT_FSIZE, (0, psutil.RLIM_INFINITY))
+
+        stalled = operator.wait_for(lambda report: report.reason == "StorageFull", "it says that the disk is full")
+        assert stalled.crashes == 0
+        assert agent.is_running
+
+        for pid in (agent.pid, trainer):
+            psutil.Process(pid).rlimit(psutil.RLIMIT_FSIZE, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
+        done = operator.wait_for_phase(Phase.COMPLETED, timeout_seconds=60)
+        assert done.crashes == 0
+        assert done.reason != "StorageFull"

@@ -185,3 +185,29 @@ def test_what_finished_training_came_to_stays_on_record_after_going_back() -> No
     assert twin.progress is not None
     assert (twin.progress.accuracy_before, twin.progress.accuracy_after) == (0.4, 0.9)
     assert (twin.progress.step, twin.progress.accuracy_now) == (20, 0.2)
+
+
+def test_a_release_that_comes_while_the_trainer_is_still_stopping_is_not_lost() -> None:
+    device = training()
+    device.trainer_stops_at_once = False
+    device.asked_back("previous").asked_back("previous", released=True)
+    assert reported(device.state).rollback is not None
+
+    device.happens(happened.TrainerExited(0))
+
+    assert device.state.phase is Phase.PREPARING
+    assert device.state.ended is None
+    assert device.state.running_name == "step-000020"
+
+
+def test_a_rollback_that_new_work_overtakes_is_answered() -> None:
+    device = training()
+    device.trainer_stops_at_once = False
+    device.asked_back("previous")
+
+    device.assigned(generation=2)
+
+    answer = reported(device.state).rollback
+    assert answer is not None
+    assert answer.result is UNABLE
+    assert "generation 2 was assigned before" in answer.message

@@ -1,13 +1,17 @@
 """What a device does about an assignment, told as stories about the pure machine."""
 
+from dataclasses import replace
+
 import pytest
 
 from hedgerow_agent.machine import events as happened
 from hedgerow_agent.machine import instructions as do
+from hedgerow_agent.machine.handle import handle
+from hedgerow_agent.machine.state import MachineState
 from hedgerow_agent.machine.twin import reported
 from hedgerow_agent.trainer import protocol
 from hedgerow_plans.protocol.messages import Desired, Phase
-from support.machines import JOB, StoryDevice, assigned, at_step, checkpointed, progress, ready
+from support.machines import JOB, StoryDevice, assigned, at_step, checkpoint, checkpointed, progress, ready
 
 
 def test_a_new_device_is_idle_and_runs_the_base_model() -> None:
@@ -215,3 +219,43 @@ def test_a_program_that_does_not_come_whole_is_explained_and_awaited() -> None:
     device.happens(happened.ProgramDamaged("d" * 64, "The parts do not decompress."))
     assert (device.state.phase, device.state.reason) == (Phase.PREPARING, "ProgramDamaged")
     assert device.happens(happened.ProgramReady("d" * 64)).did(do.StartTrainer)
+
+
+def test_a_program_that_came_damaged_is_fetched_again_after_a_while() -> None:
+    asked = happened.DesiredAccepted(1, "a" * 64, Desired(assignment=assigned()))
+    state, first = handle(MachineState(), asked)
+    assert do.FetchProgram(assigned().program) in first
+    state, _ = handle(state, happened.ProgramDamaged(assigned().program.digest, "Part 3 is missing."))
+    assert state.reason == "ProgramDamaged"
+
+    state, again = handle(state, happened.Tick())
+    _, then = handle(state, happened.Tick())
+
+    assert do.FetchProgram(assigned().program) in again
+    assert do.FetchProgram(assigned().program) not in then
+
+
+def test_a_disk_that_refuses_is_reported_and_tried_again_without_end() -> None:
+    device = StoryDevice().trained(10)
+    device.happens(happened.StorageFailed("The device's storage refused a write: no space."))
+    twin = reported(device.state)
+    assert (twin.reason, twin.message) == ("StorageFull", "The device's storage refused a write: no space.")
+
+    device.happens(happened.Tick())
+    assert device.did(do.SaveState)
+
+    device.happens(happened.StorageWorks())
+    assert reported(device.state).reason != "StorageFull"
+    device.happens(happened.Tick())
+    assert not device.did(do.SaveState)
+
+
+def test_the_twin_names_only_the_newest_checkpoints_however_many_there_are() -> None:
+    device = StoryDevice().assigned(kept=100).happens(ready())
+    many = tuple(checkpoint(step) for step in range(1, 2001))
+
+    twin = reported(replace(device.state, checkpoints=many))
+
+    assert len(twin.checkpoints) == 102
+    assert twin.checkpoints[-1].step == 2000
+    assert len(twin.model_dump_json()) < 64 * 1024

@@ -185,3 +185,13 @@ def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     remove_durably(tmp_path / "nothing")
     write_durably(tmp_path / "new" / "file", b"a", b"b")
     assert (tmp_path / "new" / "file").read_bytes() == b"ab"
+
+
+def test_a_state_that_cannot_be_read_does_not_make_the_device_obey_old_documents(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.save_state(MachineState(observed_sequence=7, observed_sha256="c" * 64))
+    (tmp_path / "state.json").write_text("{torn")
+
+    left = store.load_state()
+
+    assert left == MachineState(observed_sequence=7, observed_sha256="c" * 64)

@@ -7,10 +7,12 @@ that must be refused, rollbacks, deletion.
 import json
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
+import yaml
 from paho.mqtt import publish
 
-from demo.cast import DEVICES, FLEET, JOB, SQUEEZED_CLASS
+from demo.cast import DEVICES, FLEET, JOB, SQUEEZED_CLASS, job_manifest
 from demo.story import Story
 from demo.twins import read_retained, read_twins
 from demo.watching import look_at_devices
@@ -18,6 +20,9 @@ from hedgerow_plans.protocol import topics
 from hedgerow_plans.protocol.messages import Phase, Reported
 from hedgerow_plans.protocol.topics import Channel
 from sampledata import base_model
+from sampledata.base_model import Recipe
+from sampledata.images import load_mnist
+from servers.saying import quiet
 from support.dashboards import queries
 from support.eventually import eventually
 from support.sampling import THOROUGH
@@ -27,6 +32,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.broker, pytest.mark.prometheus]
 
 CAST = DEVICES if THOROUGH else DEVICES[::2]  # one of each class
 NAMES = [role.name for role in CAST]
+NAME_LABEL = "example.org/name"
 SQUEEZED = [role.name for role in CAST if role.device_class == SQUEEZED_CLASS]
 
 
@@ -195,3 +201,31 @@ def test_deleting_the_job_stops_the_devices(story: Story) -> None:
         lambda: {twin.phase for twin in read_twins(story.stage.broker, NAMES).values()} == {Phase.IDLE},
         "every device is idle",
     )
+
+
+def test_another_network_of_the_zoo_is_trained_by_its_name(story: Story) -> None:
+    device = NAMES[0]
+    recipe = Recipe(model="resnet8", epochs=2, batch_size=16, learning_rate=0.05)
+    models = story.stage.config_file(device).parent / "models"
+    base = base_model.train(load_mnist().take(np.arange(0, 5000, 10)), recipe, models / "resnet8.safetensors", quiet)
+    job = yaml.safe_load(job_manifest(base.sha256, epochs=1, name="zoo"))
+    job["spec"]["model"] |= {"zoo": "resnet8", "weights": {"uri": "file:resnet8.safetensors", "sha256": base.sha256}}
+    job["spec"]["method"] = {"bias": {}}
+    job["spec"]["training"]["batchSize"] = 8
+    job["spec"]["devices"]["selector"] = {
+        "matchExpressions": [{"key": NAME_LABEL, "operator": "In", "values": [device]}]
+    }
+    story.stage.kubectl("label", "device", device, "-n", FLEET, f"{NAME_LABEL}={device}")
+
+    story.stage.kubectl("apply", "-f", "-", input=json.dumps(job))
+
+    eventually(
+        lambda: columns(story, "trainingjobs")["zoo"].split()[1:3] == ["Succeeded", "1"],
+        "the job succeeds on that device alone",
+        timeout_seconds=120,
+    )
+    progress = read_twins(story.stage.broker, [device])[device].progress
+    assert progress is not None
+    assert progress.step == progress.total_steps > 0
+    assert [peak.measured_bytes for peak in progress.peaks] == [peak.planned_bytes for peak in progress.peaks]
+    assert any(name.startswith("resnet8-bias-") for name in columns(story, "executionplans"))

@@ -154,7 +154,7 @@ def without_running() -> Graph:
         (
             lambda: with_role(Full().apply(normed()).graph, STATISTICS[1], Role.FROZEN),
             8,
-            "only 'bn.running_var' is frozen; train both or none.",
+            "only 'bn.running_var' is frozen; train all or none.",
         ),
         (
             lambda: with_role(Full().apply(normed("running")).graph, STATISTICS[0], Role.TRAINABLE),

@@ -13,6 +13,7 @@ from hedgerow_plans.resources.parsing import parse_resource
 from hedgerow_plans.resources.reasons import JobState
 from hedgerow_plans.resources.training_job import DeviceCounts, JobAccuracy, TrainingJobStatus
 from servers.commands import Command
+from servers.crds import wait_until_established
 from support.manifests import ROOT, Manifest, manifest, manifests
 
 pytestmark = pytest.mark.cluster
@@ -22,8 +23,7 @@ pytestmark = pytest.mark.cluster
 def crds(kubectl: Command) -> None:
     """Our kinds; they stay, because deleting a CRD deletes everybody's objects."""
     kubectl("apply", "--server-side", "--force-conflicts", "-f", ROOT / "crds")
-    names = [f"crd/{kind.plural}.hedgerow.dev" for kind in KINDS]
-    kubectl("wait", "--for=condition=Established", *names, "--timeout=60s")
+    wait_until_established(kubectl, *(f"{kind.plural}.hedgerow.dev" for kind in KINDS))
 
 
 class Namespaced:

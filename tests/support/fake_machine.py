@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.signals import heeding_signals
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 FAKE_GO = """
 import pathlib, sys, time
+
 here = pathlib.Path(__file__).parent
 arguments = sys.argv[1:]
 if arguments[0] == "env":
@@ -99,7 +102,7 @@ class Machine:
     def start_setup(self, *arguments: str) -> subprocess.Popen[str]:
         """Start hack/setup on this machine and leave it running."""
         return subprocess.Popen(
-            self.command(*arguments),
+            heeding_signals(self.command(*arguments)),
             env=self.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from support.signals import heeding_signals
+
 TESTS = Path(__file__).resolve().parent.parent
 HACK = TESTS.parent / "hack"
 
@@ -22,19 +24,12 @@ class InnerRun:
         (folder / "test_inner.py").write_text(test_file_text)
         self._output = (folder / "output.txt").open("w+")
         self.process = subprocess.Popen(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "pytest",
-                    "-q",
-                    "-p",
-                    "support.server_fixtures",
-                    "-p",
-                    "no:cacheprovider",
-                ),
-                *(f"--rootdir={folder}", f"--basetemp={folder / 'temporary'}", "test_inner.py"),
-            ],
+            heeding_signals(
+                [
+                    *(sys.executable, "-m", "pytest", "-q", "-p", "support.server_fixtures", "-p", "no:cacheprovider"),
+                    *(f"--rootdir={folder}", f"--basetemp={folder / 'temporary'}", "test_inner.py"),
+                ]
+            ),
             cwd=folder,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (TESTS, HACK)))},
             stdin=subprocess.DEVNULL,

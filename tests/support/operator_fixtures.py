@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from hedgerow_plans.protocol.keys import generate_private_key, key_id, private_key_text
+from hedgerow_plans.resources.kinds import KINDS
 from servers import broker as mqtt_broker
 from servers import ports, processes
 from servers.broker import Broker
 from servers.commands import Command
 from servers.control_plane import ControlPlane
+from servers.crds import wait_until_established
 from servers.processes import Process
 from support.eventually import eventually
 from support.fake_device import FakeDevice
@@ -153,7 +155,7 @@ StartOperator = Callable[..., OperatorUnderTest]
 def crds(kubectl: Command) -> None:
     """Our kinds, established in the cluster."""
     kubectl("apply", "--server-side", "-f", CRDS)
-    kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", CRDS)
+    wait_until_established(kubectl, *(f"{kind.plural}.hedgerow.dev" for kind in KINDS))
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def program_of(
     residents = place_residents(graphs.all())
     whole = pose(graphs.direct, residents, COSTS, micro_batch=batch_size)
     rungs = list(_ways(whole))
-    for count in (2, 3, batch_size):
+    for count in (2, 3, batch_size) if graphs.in_pieces else ():
         rungs += _ways(
             pose(graphs.accumulating, residents, COSTS, micro_batch=batch_size // count, micro_batches=count)
         )

@@ -153,3 +153,12 @@ def test_mul(micro_batch: int, shape: tuple[int, ...], seed: int) -> None:
 def test_dropout(micro_batch: int, shape: tuple[int, ...], rate: float, key: int, seed: int) -> None:
     node = Node("n", "dropout", ("x",), ("y",), attributes={"rate": rate, "seed": key})
     check_gradients(node, (sample("x", *shape),), micro_batch, seed)
+
+
+@given(batches, st.integers(1, 12), st.sampled_from([1e-5, 0.1]), seeds)
+def test_standardising_with_everything_seen_so_far(micro_batch: int, width: int, epsilon: float, seed: int) -> None:
+    statistics = (parameter("mean", width), parameter("variance", width), parameter("count", 1))
+    inputs = (sample("x", width), *statistics)
+    node = Node("n", "standardise", names(inputs), ("y",), attributes={"epsilon": epsilon})
+    variance: Array = np.random.default_rng(seed).uniform(0.1, 3, width)
+    check_gradients(node, inputs, micro_batch, seed, {"variance": variance, "count": np.array([7.0])})

@@ -6,6 +6,7 @@ that only the pages of the samples in use are in memory; compressed ones are loa
 
 import math
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def load_dataset(path: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Dataset:
         with zipfile.ZipFile(path) as archive:
             x = _read(path, archive, "x", limit_bytes)
             y = _read(path, archive, "y", limit_bytes)
-    except (OSError, zipfile.BadZipFile, ValueError, EOFError, NotImplementedError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError) as error:
         raise BadInput(f"The dataset {path} cannot be read ({error}); make it again with numpy.savez.") from error
     return _checked(path, x, y)
 

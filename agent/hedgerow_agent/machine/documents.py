@@ -18,14 +18,17 @@ def accept(state: MachineState, event: DesiredAccepted) -> Answer:
     state = replace(state, observed_sequence=event.sequence, observed_sha256=event.sha256, desired=event.desired)
     state, instructions = _take_assignment(state, event.desired.assignment)
     request = event.desired.rollback
-    if request is None:
-        return state, instructions
-    if request.released:
-        state, more = _release(state, request.request_id)
-        return state, (*instructions, *more)
-    if request.request_id != known_request:
+    if request is not None and not request.released and request.request_id != known_request:
         state = going_back.ask(state, request)
     return state, instructions
+
+
+def settle_release(state: MachineState) -> Answer:
+    """Let a held device go once its rollback is over and released, in whichever order the two came."""
+    request = state.desired.rollback if state.desired else None
+    if request is None or not request.released:
+        return state, ()
+    return _release(state, request.request_id)
 
 
 def refuse(state: MachineState, event: DesiredRefused) -> MachineState:
@@ -52,6 +55,8 @@ def _take_assignment(state: MachineState, assignment: Assignment | None) -> Answ
 
 def _begin(state: MachineState, assignment: Assignment) -> MachineState:
     """Forget the last job, apart from what runs, and prepare for this one."""
+    if state.going_back is not None:
+        state = going_back.supersede(state, assignment.generation)
     state = replace(
         state.in_phase(Phase.PREPARING, "Assigned", "Fetching the program and looking for weights and data."),
         job=key_of(assignment),

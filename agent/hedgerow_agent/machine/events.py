@@ -123,6 +123,18 @@ class BudgetChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageFailed:
+    """The disk refused a write, most likely because it is full; it is tried again."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageWorks:
+    """The disk takes writes again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Some seconds have passed: look again for what was missing."""
 
@@ -143,5 +155,7 @@ Event = (
     | AdapterSwapped
     | AdapterUnavailable
     | BudgetChanged
+    | StorageFailed
+    | StorageWorks
     | Tick
 )

@@ -30,6 +30,14 @@ def recover(state: MachineState, reason: str, message: str) -> MachineState:
     return _begin(state, Purpose.RECOVERY, (*newest_first, None), hold=True)
 
 
+def supersede(state: MachineState, generation: int) -> MachineState:
+    """Answer a request that is overtaken by new work: it will not be carried out any more."""
+    if state.rollback is None or state.rollback.result is not RollbackResult.PENDING:
+        return state
+    message = f"Training generation {generation} was assigned before the device had gone back."
+    return _report(state, state.rollback.request_id, RollbackResult.UNABLE, message)
+
+
 def _begin(state: MachineState, purpose: Purpose, candidates: tuple[str | None, ...], *, hold: bool) -> MachineState:
     step = state.progress.step if state.progress else 0
     plan = GoingBack(purpose, candidates, hold, state.running_name, step)

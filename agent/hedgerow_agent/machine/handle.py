@@ -22,6 +22,8 @@ from hedgerow_agent.machine.events import (
     ProgramDamaged,
     ProgramReady,
     Restarted,
+    StorageFailed,
+    StorageWorks,
     Tick,
     TrainerExited,
     TrainerSaid,
@@ -38,6 +40,7 @@ from hedgerow_agent.machine.instructions import (
 )
 from hedgerow_agent.machine.state import ACTIVE, MachineState, Volatile
 from hedgerow_agent.machine.twin import twin_without_counters
+from hedgerow_agent.trainer.protocol import shortened
 from hedgerow_plans.protocol.messages import Phase
 
 Answer = tuple[MachineState, tuple[Instruction, ...]]
@@ -60,8 +63,9 @@ def settle(state: MachineState) -> Answer:
         state, first = going_back.settle(state)
     if state.going_back is not None:
         return state, first
+    state, released = documents.settle_release(state)
     state, then = training.settle(state)
-    return state, (*first, *then)
+    return state, (*first, *released, *then)
 
 
 def _react(state: MachineState, event: Event) -> Answer:  # noqa: C901, PLR0911, PLR0912 - one line per event
@@ -94,8 +98,20 @@ def _react(state: MachineState, event: Event) -> Answer:  # noqa: C901, PLR0911,
                 "agent_footprint_bytes": event.agent_footprint_bytes,
             }
             return state.with_volatile(**limits), ()
+        case StorageFailed():
+            return state.with_volatile(storage_error=shortened(event.message)), ()
+        case StorageWorks():
+            return state.with_volatile(storage_error=""), ()
         case Tick():
-            return training.look_again(state), ()
+            return _look_again(state)
+
+
+def _look_again(state: MachineState) -> Answer:
+    """Try once more what was missing or refused."""
+    state = training.look_again(state)
+    if not state.volatile.storage_error:
+        return state, ()
+    return state.with_volatile(swapping=None), (SaveState(),)
 
 
 def _restart(event: Restarted) -> MachineState:
@@ -132,8 +148,8 @@ def _in_order(
     news = isinstance(event, Connected) or twin_without_counters(before) != twin_without_counters(after)
     early = [one for one in wanted if isinstance(one, _BEFORE_SAVING)]
     late = [one for one in wanted if isinstance(one, _AFTER_PUBLISHING)]
-    middle = [one for one in wanted if not isinstance(one, (*_BEFORE_SAVING, *_AFTER_PUBLISHING))]
-    saving: list[Instruction] = [SaveState()] if changed else []
+    middle = [one for one in wanted if not isinstance(one, (SaveState, *_BEFORE_SAVING, *_AFTER_PUBLISHING))]
+    saving: list[Instruction] = [SaveState()] if changed or SaveState() in wanted else []
     publishing: list[Instruction] = [PublishReported()] if news else []
     return (*early, *saving, *middle, *publishing, *late)
 

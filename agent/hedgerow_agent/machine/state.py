@@ -83,11 +83,13 @@ class Volatile:
     trainer_error: str = ""  # its last words
     program_asked: bool = False
     program_ready: bool = False
+    program_damaged: bool = False  # asked for again at the next tick
     inputs_asked: bool = False
     inputs_ready: bool = False
     swapping: Adapter | None = None
     cgroup_limit_bytes: int | None = None
     agent_footprint_bytes: int = 0
+    storage_error: str = ""  # why the disk cannot be written right now
     told_budget: tuple[int | None] | None = None  # None: nothing told yet
 
 

@@ -79,7 +79,7 @@ def note_program(state: MachineState, event: ProgramReady | ProgramDamaged) -> M
         return state
     if isinstance(event, ProgramReady):
         return state.with_volatile(program_ready=True)
-    return _waiting(state, "ProgramDamaged", event.message)
+    return _waiting(state.with_volatile(program_damaged=True), "ProgramDamaged", event.message)
 
 
 def note_inputs(state: MachineState, event: InputsReady | InputsMissing | InputsImpossible) -> MachineState:
@@ -94,9 +94,15 @@ def note_inputs(state: MachineState, event: InputsReady | InputsMissing | Inputs
 
 
 def look_again(state: MachineState) -> MachineState:
-    """Let missing inputs be looked for again."""
-    waiting = state.phase in ACTIVE and state.volatile.inputs_asked and not state.volatile.inputs_ready
-    return state.with_volatile(inputs_asked=False) if waiting else state
+    """Let missing inputs be looked for again, and a program that came damaged be fetched again."""
+    if state.phase not in ACTIVE:
+        return state
+    known = state.volatile
+    return state.with_volatile(
+        inputs_asked=known.inputs_asked and known.inputs_ready,
+        program_asked=known.program_asked and not known.program_damaged,
+        program_damaged=False,
+    )
 
 
 def note_said(state: MachineState, said: protocol.Said) -> Answer:  # noqa: PLR0911 - one line per message
@@ -112,6 +118,9 @@ def note_said(state: MachineState, said: protocol.Said) -> Answer:  # noqa: PLR0
             return _note_checkpoint(state, said)
         case protocol.Paused():
             return _note_paused(state, said), ()
+        case protocol.Stalled():
+            stalled = state.in_phase(Phase.PAUSED, "StorageFull", said.message)
+            return replace(stalled, progress=said.progress), ()
         case protocol.Error():
             return state.with_volatile(trainer_error=said.message), ()
     return _note_end(state, said), ()

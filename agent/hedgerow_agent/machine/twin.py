@@ -1,7 +1,10 @@
 """What a device says about itself, made from its state. Pure."""
 
 from hedgerow_agent.machine.state import MachineState
-from hedgerow_plans.protocol.messages import Reported, Telemetry
+from hedgerow_plans.protocol.messages import MOST_CHECKPOINTS, Reported, Telemetry
+
+_MOST_NAMED = MOST_CHECKPOINTS + 2
+"""The kept ones, one that was just written, and one that is kept because the device runs it."""
 
 
 def reported(state: MachineState) -> Reported:
@@ -12,11 +15,11 @@ def reported(state: MachineState) -> Reported:
         job_uid=state.job.job_uid if state.job and state.assignment else None,
         generation=state.job.generation if state.job and state.assignment else None,
         phase=state.phase,
-        reason=state.reason,
-        message=state.message,
+        reason="StorageFull" if state.volatile.storage_error else state.reason,
+        message=state.volatile.storage_error or state.message,
         running=state.running_name,
         progress=state.progress,
-        checkpoints=state.checkpoints,
+        checkpoints=state.checkpoints[-_MOST_NAMED:],
         rollback=state.rollback,
         refusal=state.refusal,
         crashes=state.crashes,

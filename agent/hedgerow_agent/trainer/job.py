@@ -21,6 +21,9 @@ from hedgerow_agent.trainer.loading import Unfit, load_data, load_program, load_
 from hedgerow_agent.trainer.rung import choose_rung, roomiest_fit
 from hedgerow_agent.trainer.tally import Tally
 from hedgerow_plans.plan import Program
+from hedgerow_plans.protocol.messages import CheckpointReport
+
+_STORAGE_RETRY_SECONDS = 1.0
 
 
 class Stopped(Exception):  # noqa: N818 - control flow, not an error
@@ -134,11 +137,25 @@ class Job:
         executor = run.executor
         accuracy = run.validate().accuracy
         delta = deltas.encode_delta(executor.delta(), self._start, run.step, accuracy)
-        report = self._folder.add(checkpoint_id(run.step), run.step, delta, accuracy)
         self._tally.accuracy_now = accuracy
-        self._folder.write_resume(self._resume_header(run), executor.resident_state())
+        while (report := self._try_to_store(run, delta, accuracy)) is None:
+            time.sleep(_STORAGE_RETRY_SECONDS)
+            self._listen()
         self._channel.say(protocol.Checkpointed(checkpoint=report, progress=self._tally.progress()))
         self._last_said_seconds = time.monotonic()
+
+    def _try_to_store(self, run: TrainingRun, delta: bytes, accuracy: float | None) -> CheckpointReport | None:
+        """Write both files, or say why the disk did not take them."""
+        try:
+            report = self._folder.add(checkpoint_id(run.step), run.step, delta, accuracy)
+            self._folder.write_resume(self._resume_header(run), run.executor.resident_state())
+        except OSError as error:
+            message = (
+                f"The checkpoint of step {run.step} cannot be written: {error}. It is tried again; free some space."
+            )
+            self._channel.say(protocol.Stalled(message=protocol.shortened(message), progress=self._tally.progress()))
+            return None
+        return report
 
     def _resume_header(self, run: TrainingRun) -> ResumeHeader:
         start, tally = self._start, self._tally

@@ -95,6 +95,14 @@ class Paused(Message):
     progress: Progress
 
 
+class Stalled(Message):
+    """A checkpoint cannot be written; the trainer tries again until it can, because going on would gain nothing."""
+
+    kind: Literal["stalled"] = "stalled"
+    message: Text
+    progress: Progress
+
+
 class Complete(Message):
     """The last step is done, its checkpoint is written, the test split was evaluated."""
 
@@ -126,7 +134,7 @@ class Error(Message):
 
 
 Told = Start | Budget | Stop
-Said = Ready | Progressed | Checkpointed | Paused | Complete | Rejected | Failed | Error
+Said = Ready | Progressed | Checkpointed | Paused | Stalled | Complete | Rejected | Failed | Error
 TO_TRAINER: TypeAdapter[Told] = TypeAdapter(Annotated[Told, Field(discriminator="kind")])
 FROM_TRAINER: TypeAdapter[Said] = TypeAdapter(Annotated[Said, Field(discriminator="kind")])
 

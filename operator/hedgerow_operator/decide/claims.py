@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from hedgerow_operator.decide.standing import ENDED, Stand, report_for, stand_of, unsupported
 from hedgerow_operator.world import Device, Impossible, Job, JobMemory, ProgramState
-from hedgerow_plans.resources.reasons import JobState
+from hedgerow_plans.resources.conditions import ConditionStatus, find_condition
+from hedgerow_plans.resources.reasons import ConditionType
 from hedgerow_plans.resources.training_job import TrainingJobSpec
 
 
@@ -63,8 +64,12 @@ def _done_with(device: Device, wanted: Sequence[OpenJob], current: OpenJob | Non
         return None
     if _stand(device, current) in ENDED:
         return current
-    return current if not current.spec.suspend and _has_succeeded(current.job) else None
+    return current if not current.spec.suspend and _has_succeeded(current) else None
 
 
-def _has_succeeded(job: Job) -> bool:
-    return job.status.state is JobState.SUCCEEDED
+def _has_succeeded(entry: OpenJob) -> bool:
+    """Say whether this training has: the summary word will not do, it says RolledBack after a rollback."""
+    status = entry.job.status
+    succeeded = find_condition(status.conditions, ConditionType.SUCCEEDED)
+    this_one = status.training_digest == entry.memory.training_digest
+    return this_one and succeeded is not None and succeeded.status is ConditionStatus.TRUE

@@ -1,4 +1,12 @@
-"""A device's status, folded from its birth, its twin, and what was decided about it."""
+"""A device's status, folded from its birth, its twin, and what was decided about it.
+
+A report that passed the inbox and still does not fit a status is left out and said so: it is retained at the broker, so
+an error here would come back at every look and keep the whole fleet from its work.
+"""
+
+import dataclasses
+
+from pydantic import ValidationError
 
 from hedgerow_operator.decide.claims import OpenJob
 from hedgerow_operator.decide.rollbacks import result_of
@@ -11,6 +19,17 @@ from hedgerow_plans.resources.columns import device_columns, format_accuracy
 
 def fold(device: Device, claimed: OpenJob | None, memory: DeviceMemory) -> resources.DeviceStatus:
     """Return what the device's status should say; when it was last seen is added by whoever writes it."""
+    try:
+        return _fold(device, claimed, memory)
+    except ValidationError as problem:
+        silent = _fold(dataclasses.replace(device, reported=None), claimed, memory)
+        detail = problem.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        text = f"The device's report cannot be shown: {problem.title} {where}: {detail['msg']}."
+        return silent.model_copy(update={"reason": "ReportUnusable", "message": text[:1024]})
+
+
+def _fold(device: Device, claimed: OpenJob | None, memory: DeviceMemory) -> resources.DeviceStatus:
     reported, state = device.reported, device.state
     reason, message = _why(device)
     status = resources.DeviceStatus(

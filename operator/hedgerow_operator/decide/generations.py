@@ -29,13 +29,15 @@ def _generation(job: Job, spec: TrainingJobSpec) -> JobMemory:
     if memory.training_digest == digest:
         return memory
     generation = max(job.generation, memory.generation + 1)
-    return dataclasses.replace(memory, generation=generation, training_digest=digest, programs=())
+    return dataclasses.replace(memory, generation=generation, training_digest=digest, programs=(), digests=())
 
 
 def with_programs(memory: JobMemory, programs: dict[str, ProgramState]) -> JobMemory:
-    """Settle which program each class follows, so that editing a class does not change a training that runs."""
-    settled = dict(memory.programs)
-    for device_class, program in programs.items():
-        if isinstance(program, Ready):
-            settled[device_class] = program.plan
-    return dataclasses.replace(memory, programs=tuple(sorted(settled.items())))
+    """Settle which program each class follows, so that editing a class does not change a training that runs.
+
+    Its digest too: whoever may write ExecutionPlans must not be able to put another program under the name.
+    """
+    ready = {name: program for name, program in programs.items() if isinstance(program, Ready)}
+    settled = dict(memory.programs) | {name: program.plan for name, program in ready.items()}
+    digests = dict(memory.digests) | {name: program.reference.digest for name, program in ready.items()}
+    return dataclasses.replace(memory, programs=tuple(sorted(settled.items())), digests=tuple(sorted(digests.items())))

@@ -51,7 +51,7 @@ def judge(entry: OpenJob, members: Sequence[Member], world: World, now: float, *
     """Return what a job's status should say."""
     job, numbers = entry.job, count(members)
     planned = judge_planned(entry, members, world)
-    start_time = job.status.start_time or (timestamp(now) if not entry.spec.suspend else None)
+    start_time = _start_time(entry, now)
     running_seconds = now - seconds(start_time) if start_time else 0.0
     ended = None if finished else judge_success(entry, members, planned[1], running_seconds)
     is_over = finished or (ended is not None and ended.is_final)
@@ -131,6 +131,14 @@ def _aborted(ended: Ended) -> Verdict:
     if ended.reason is SucceededReason.DEADLINE_EXCEEDED:
         return ConditionStatus.TRUE, AbortedReason.DEADLINE_EXCEEDED, ended.message
     return ConditionStatus.FALSE, AbortedReason.NOT_ABORTED, "Nothing has ended the job before its devices did."
+
+
+def _start_time(entry: OpenJob, now: float) -> str | None:
+    """Return when this training began: an edited one begins anew, and so does its deadline."""
+    status = entry.job.status
+    if status.start_time is not None and status.training_digest == entry.memory.training_digest:
+        return status.start_time
+    return None if entry.spec.suspend else timestamp(now)
 
 
 def _completion_time(job: Job, now: float, *, finished: bool, is_over: bool) -> str | None:

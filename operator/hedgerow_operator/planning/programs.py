@@ -56,6 +56,12 @@ class Parts:
     pieces: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    name: str  # of an ExecutionPlan
+    digest: str | None = None  # if it was settled
+
+
 class Programs:
     """What is planned, being planned, or cannot be planned."""
 
@@ -144,38 +150,44 @@ class Programs:
 
     async def _find_or_plan(self, place: Place, job: Job, device_class: DeviceClassSpec | None) -> ProgramState:
         owner = storage.job_owner(job.name, job.uid)
-        settled = dict(job.memory.programs).get(place.device_class) if job.memory else None
-        if settled is not None and (found := await self._load(place, settled, owner)):
-            return found
-        if device_class is None or job.spec is None:
-            text = f"There is no DeviceClass {place.device_class!r}; create it, or change spec.class of its devices."
-            return Impossible(PlannedReason.UNKNOWN_DEVICE_CLASS, text)
-        try:
-            request = program_request(job.spec, place.device_class, device_class)
-        except GraphError as problem:
-            return Impossible(PlannedReason.UNSUPPORTED_METHOD, str(problem))
-        key = program_key(request)
-        name = plan_name(request, key)
-        if found := await self._load(place, name, owner):
-            return found
-        outcome = await self._plan_once(key, request)
+        asked = _request(place, job, device_class)
+        request = asked if isinstance(asked, ProgramRequest) else None
+        for kept in _candidates(place, job, request):
+            if found := await self._load(place, kept, request, owner):
+                return found
+        if isinstance(asked, Impossible) or device_class is None:
+            return asked if isinstance(asked, Impossible) else _unknown_class(place)
+        key = program_key(asked)
+        name = plan_name(asked, key)
+        outcome = await self._plan_once(key, asked)
         if isinstance(outcome, Planned):
             await storage.keep(self._kube, place.fleet, storage.Kept(name, key, outcome), owner)
             await self._own(place, name, owner)
             return self._ready(place, name, outcome.encoded)
         return explain(outcome, place.device_class, device_class)
 
-    async def _load(self, place: Place, name: str, owner: Body) -> Ready | None:
-        kept = await storage.load(self._kube, place.fleet, name)
-        if kept is None or not await self._own(place, name, owner):
+    async def _load(self, place: Place, kept: _Candidate, request: ProgramRequest | None, owner: Body) -> Ready | None:
+        """Return a program of the cluster if it is the one that was settled, or the one that was asked for."""
+        loaded = await storage.load(self._kube, place.fleet, kept.name)
+        if loaded is None:
             return None
-        checked = await self._in_pool(worker.check, kept[1])
-        if isinstance(checked, Unusable):
-            _log.warning("The ExecutionPlan %s/%s is made again: %s", place.fleet, name, checked.message)
+        spec, encoded = loaded
+        if spec.digest == kept.digest:
+            request = None  # these bytes were settled; the class may have been edited since
+        elif request is None or spec.key != program_key(request):
+            _log.warning("The ExecutionPlan %s/%s is not used: it is not the one asked for.", place.fleet, kept.name)
             return None
-        self._memo.write(kept[0].key, kept[1])
+        checked = await self._in_pool(worker.check, encoded, request)
+        if isinstance(checked, Unusable) or (request and not storage.is_summary(spec, checked)):
+            message = checked.message if isinstance(checked, Unusable) else "Its summary is not that of its program."
+            _log.warning("The ExecutionPlan %s/%s is made again: %s", place.fleet, kept.name, message)
+            return None
+        if not await self._own(place, kept.name, owner):
+            return None
+        if request:
+            await asyncio.to_thread(self._memo.write, program_key(request), encoded)
         self._clock(place.device_class, "loaded", 0.0)
-        return self._ready(place, name, kept[1])
+        return self._ready(place, kept.name, encoded)
 
     async def _own(self, place: Place, name: str, owner: Body) -> bool:
         try:
@@ -194,7 +206,7 @@ class Programs:
 
     async def _plan(self, key: str, request: ProgramRequest) -> Outcome:
         if remembered := await asyncio.to_thread(self._memo.read, key):
-            checked = await self._in_pool(worker.check, remembered)
+            checked = await self._in_pool(worker.check, remembered, request)
             if isinstance(checked, Planned):
                 self._clock(request.device_class, "remembered", 0.0)
                 return checked
@@ -224,6 +236,31 @@ class Programs:
         reference, pieces = split(encoded)
         self._parts[place] = Parts(reference.digest, tuple(pieces))
         return Ready(name, reference)
+
+
+def _request(place: Place, job: Job, device_class: DeviceClassSpec | None) -> ProgramRequest | Impossible:
+    """Return what is asked for, or why nothing can be."""
+    if device_class is None or job.spec is None:
+        return _unknown_class(place)
+    try:
+        return program_request(job.spec, place.device_class, device_class)
+    except GraphError as problem:
+        return Impossible(PlannedReason.UNSUPPORTED_METHOD, str(problem))
+
+
+def _unknown_class(place: Place) -> Impossible:
+    text = f"There is no DeviceClass {place.device_class!r}; create it, or change spec.class of its devices."
+    return Impossible(PlannedReason.UNKNOWN_DEVICE_CLASS, text)
+
+
+def _candidates(place: Place, job: Job, request: ProgramRequest | None) -> list[_Candidate]:
+    """Return the programs that may be there already: the settled one first."""
+    names: dict[str, str | None] = {}
+    if job.memory and (settled := dict(job.memory.programs).get(place.device_class)):
+        names[settled] = dict(job.memory.digests).get(place.device_class)
+    if request:
+        names.setdefault(plan_name(request, program_key(request)), None)
+    return [_Candidate(name, digest) for name, digest in names.items()]
 
 
 def _words(state: ProgramState) -> str:

@@ -47,6 +47,11 @@ async def load(kube: Kube, namespace: str, name: str) -> tuple[ExecutionPlanSpec
     return plan.spec, encoded
 
 
+def is_summary(spec: ExecutionPlanSpec, planned: Planned) -> bool:
+    """Whether an ExecutionPlan says of its program what is true."""
+    return spec == _spec(spec.key, planned, spec.parts, spec.compressed_bytes)
+
+
 async def keep(kube: Kube, namespace: str, kept: Kept, owner: Body) -> None:
     """Write a program down; what is there already stays, unless it is another program or not whole."""
     name = kept.name
@@ -58,13 +63,23 @@ async def keep(kube: Kube, namespace: str, kept: Kept, owner: Body) -> None:
     if made is None:
         made = await _adopt_or_replace(kube, namespace, wanted)
     for part, piece in zip(names, pieces, strict=True):
-        await kube.create("configmaps", namespace, _part_body(namespace, part, piece, made))
+        await _keep_part(kube, namespace, _part_body(namespace, part, piece, made))
+
+
+async def _keep_part(kube: Kube, namespace: str, wanted: Body) -> None:
+    """Write one part down; another content under its name makes way, since it cannot be edited."""
+    name = wanted["metadata"]["name"]
+    if await kube.create("configmaps", namespace, wanted) is not None:
+        return
+    if _part(await kube.get("configmaps", namespace, name)) != _part(wanted):
+        await kube.delete("configmaps", namespace, name)
+        await kube.create("configmaps", namespace, wanted)
 
 
 async def _adopt_or_replace(kube: Kube, namespace: str, wanted: Body) -> Body:
     name = wanted["metadata"]["name"]
     found = await kube.get("executionplans", namespace, name)
-    if found is not None and found["spec"]["digest"] == wanted["spec"]["digest"]:
+    if found is not None and all(found["spec"].get(name) == value for name, value in wanted["spec"].items()):
         return found
     await kube.delete("executionplans", namespace, name)
     for part in found["spec"]["parts"] if found else ():

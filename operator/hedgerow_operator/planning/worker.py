@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hedgerow_plans import codec
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.plan import Infeasible, Program
-from hedgerow_plans.program import ProgramRequest, build_program
+from hedgerow_plans.program import ProgramRequest, build_program, difference
 from hedgerow_plans.resources.columns import plan_columns
 from hedgerow_plans.resources.execution_plan import PlanColumns, Rung
 from hedgerow_plans.verify import verify_program
@@ -71,13 +71,19 @@ def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
     return Planned(encoded, summarise(program, encoded), time.monotonic() - began)
 
 
-def check(encoded: bytes) -> Planned | Unusable:
-    """Decode and verify a program that was kept."""
+def check(encoded: bytes, request: ProgramRequest | None) -> Planned | Unusable:
+    """Decode and verify a program that was kept, and compare it with what was asked for.
+
+    Without a request it must be known by its digest: then these bytes were compared before.
+    """
     try:
         program = codec.decode(encoded)
-    except codec.MalformedProgram as problem:
+        foreign = difference(program, request) if request else ""
+    except (codec.MalformedProgram, GraphError) as problem:
         return Unusable(str(problem), is_our_fault=True)
-    if violated := _violations(program, None):
+    if foreign:
+        return Unusable(f"The program is not what was asked for; it has another {foreign}.", is_our_fault=True)
+    if violated := _violations(program, request.budget_bytes if request else None):
         return Unusable(violated, is_our_fault=True)
     return Planned(encoded, summarise(program, encoded), 0.0)
 

@@ -1,6 +1,9 @@
 """The three networks that MiniLearn retrains on a microcontroller: images, movements and spoken words.
 
-Sizes are those of its release. Convolutions have biases and no norms, because the released nets are folded to 8 bits.
+The images' and movements' layers are those of its release; that movements are a row of three positions follows from its
+dense layer of 96 inputs. For words the release has only the retrained convolution and what comes after it; the layers
+before are those of the keyword example of NNoM, the library it runs on, and they lead to the same 11x4 image. Norms are
+folded into biases, because the released nets have 8 bits.
 """
 
 from hedgerow_plans.graph.ir import Graph

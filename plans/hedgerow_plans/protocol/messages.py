@@ -16,7 +16,13 @@ Identifier = Annotated[str, StringConstraints(min_length=1, max_length=128, patt
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # sha256, hexadecimal
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Decimal = Annotated[str, StringConstraints(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?$")]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]  # an accuracy
+Loss = Annotated[float, Field(ge=-1e300, le=1e300, allow_inf_nan=False)]  # the sum over any fleet stays finite
 LabelMap = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
+
+
+MOST_CHECKPOINTS = 100
+"""Kept on a device at most, so that a twin that names them all stays well below a broker's message limit."""
 
 
 class Message(BaseModel):
@@ -92,7 +98,7 @@ class Assignment(Message):
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     learning_rate: Decimal
     checkpoint_every_steps: Annotated[int, Field(ge=1, le=10**9)]
-    checkpoints_kept: Annotated[int, Field(ge=1, le=1000)]
+    checkpoints_kept: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)]
 
 
 class RollbackRequest(Message):
@@ -134,7 +140,7 @@ class CheckpointReport(Message):
     step: Count
     sha256: Digest
     size_bytes: Count
-    accuracy: float | None = None  # on the validation split
+    accuracy: Share | None = None  # on the validation split
 
 
 class RollbackReport(Message):
@@ -182,16 +188,16 @@ class Progress(Message):
 
     step: Count
     total_steps: Count
-    loss: float | None = None
+    loss: Loss | None = None
     rung: Count  # 0 is the one with the most memory
     rungs: Count
     switches_down: Count
     switches_up: Count
     rungs_used: Annotated[tuple[Count, ...], Field(max_length=64)] = ()
     peaks: Annotated[tuple[RungPeak, ...], Field(max_length=64)] = ()  # of every rung that was measured
-    accuracy_before: float | None = None  # test split, base model
-    accuracy_now: float | None = None  # validation split, newest checkpoint
-    accuracy_after: float | None = None  # test split, when training is complete
+    accuracy_before: Share | None = None  # test split, base model
+    accuracy_now: Share | None = None  # validation split, newest checkpoint
+    accuracy_after: Share | None = None  # test split, when training is complete
     memory: Memory
     energy: Energy
 

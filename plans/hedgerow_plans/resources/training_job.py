@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from hedgerow_plans.protocol.messages import MOST_CHECKPOINTS
 from hedgerow_plans.resources.common import (
     Count,
     Digest,
@@ -99,7 +100,7 @@ class Checkpointing(Part):
     """When a device writes its delta, and how many it keeps."""
 
     every_steps: Annotated[int, Field(ge=1, le=10**9)] = Field(default=50, description="Steps between checkpoints.")
-    keep: Annotated[int, Field(ge=1, le=1000)] = Field(
+    keep: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)] = Field(
         default=3, description="How many checkpoints a device keeps, the newest ones; these can be rolled back to."
     )
 
