@@ -42,8 +42,7 @@ def replayed_peak(work: Workload, codes: list[int]) -> int:
     wanted: set[int] = set()
     for position in range(len(codes) - 1, -1, -1):
         code = codes[position]
-        born = work.makes[code] if code >= 0 else (~code,)
-        wanted -= set(born)
+        wanted -= set(work.makes[code] if code >= 0 else (~code,))
         wanted |= set(work.reads[code]) if code >= 0 else set()
         last[position] = set(wanted)  # what must be there when this operation begins
     peak = 0
@@ -153,14 +152,16 @@ def test_plans_of_poet_verify(case: Case) -> None:
 def test_poet_refuses_what_its_model_is_too_large_for() -> None:
     work = random_work(0, 12)
     row = range(poet.MOST_NODES + 1)
+    ones = (1,) * len(row)
     many = Workload(
-        (64,) * len(row),
-        (None,) * len(row),
-        ((),) * len(row),
-        tuple((n,) for n in row),
-        *[(1,) * len(row)] * 2,
-        (0,) * len(row),
-        (99,) * len(row),
+        sizes=ones,
+        pages=(None,) * len(row),
+        reads=((),) * len(row),
+        makes=tuple((node,) for node in row),
+        costs=ones,
+        times=ones,
+        scratch=ones,
+        fences=(len(row),) * len(row),
     )
     assert poet.schedule(work, work.keep_all_bytes) is not None
     with pytest.raises(ValueError, match="at most 40 nodes; this graph has 41"):
