@@ -55,8 +55,8 @@ def _summary(name: str, plan: bare.BarePlan) -> str:
         f"{name}: cost {plan.cost} ({overhead:.4f} % over keep-all), peak {plan.peak_bytes} bytes",
         f"proven bound {plan.bound}: gap {100 * plan.gap:.4f} %, of the overhead {100 * plan.overhead_gap:.2f} %",
         (
-            f"{counts['compute'] - nodes} recomputations, {counts['page_out']} page-outs, {counts['page_in']} page-ins, "
-            f"planned in {plan.seconds:.2f} s"
+            f"{counts['compute'] - nodes} recomputations, {counts['page_out']} page-outs, "
+            f"{counts['page_in']} page-ins, planned in {plan.seconds:.2f} s"
         ),
     )
     return "\n".join(lines)

@@ -83,6 +83,11 @@ def read_device_class(file: Path, budget: str | None) -> DeviceClass:
         raise click.ClickException(f"{file} cannot be read: {problem}.") from problem
     if not isinstance(body, dict) or body.get("kind") != "DeviceClass":
         raise click.ClickException(f"{file} holds no DeviceClass; give a manifest with kind: DeviceClass.")
+    return with_budget(body, budget)
+
+
+def with_budget(body: Body, budget: str | None) -> DeviceClass:
+    """Return a DeviceClass from its manifest, with another budget if one is given."""
     if budget is not None:
         memory = {key: value for key, value in body["spec"]["memory"].items() if key not in {"floor", "allowance"}}
         body["spec"]["memory"] = memory | {"budget": budget}

@@ -1,26 +1,25 @@
 """Which plans a program carries: few, each worth having, from the most memory to the least.
 
-Every strategy is asked again with one byte less than its last plan used, so that each gives all it has between the
-budget and its own floor. Of all plans, those stay that no other beats in both peak and energy.
+Every strategy gives all it has between the budget and its own floor. Of all plans, those stay that no other beats in
+both peak and energy.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.plan import Infeasible, Plan
-from hedgerow_plans.planning.bounds import working_set_bytes
+from hedgerow_plans.planning.bounds import max_live_bytes, refusal, working_set_bytes
+from hedgerow_plans.planning.lowering import lower, sequence_picojoules
 from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
-from hedgerow_plans.planning.strategies import STRATEGIES, Limits, Strategy, keep_all
+from hedgerow_plans.planning.sequence import Sequence as OperationSequence
+from hedgerow_plans.planning.sequence import trace
+from hedgerow_plans.planning.strategies import SEQUENCES, Limits, Strategy, keep_all
 
 MOST_RUNGS = 6
 """A device gains little from more, and every rung is bytes to send and to verify."""
-
-_MOST_PLANS_OF_A_STRATEGY = 24
-"""How often a strategy is asked for something smaller; a bound, well above what the present ones can answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,11 @@ def build_ladder(
 
     `searching` are strategies that take long for each plan: they are asked for a few budgets only.
     """
-    plans: list[Plan] = []
+    offers = _worth_placing(_offers(problems, limits))
+    results = [(offer, lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)) for offer in offers]
+    plans = [plan for _, plan in results if plan.promise.peak_bytes <= limits.budget_bytes]
     refusals: list[Infeasible] = []
-    for result in _candidates(problems, limits, searching):
+    for result in _searched(problems, limits, searching):
         if isinstance(result, Plan):
             plans.append(result)
         else:
@@ -77,16 +78,38 @@ def build_ladder(
             break
     if plans:
         return _thinned(_down_to(pareto(plans), floor_bytes))
-    nearest = min(refusals, key=lambda refusal: refusal.needed_bytes)
-    return replace(nearest, floor_bytes=min(refusal.floor_bytes for refusal in refusals))
+    nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
+    refusals.append(_refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes))
+    refused = min(refusals, key=lambda refusal: refusal.needed_bytes)
+    return replace(refused, available_bytes=limits.budget_bytes, floor_bytes=min(map(working_set_bytes, problems)))
 
 
-def _candidates(
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A sequence before it has offsets: what it costs, and the least that it needs."""
+
+    problem: Problem
+    strategy: str
+    sequence: OperationSequence
+    picojoules: int
+    live_bytes: int
+
+
+def _offers(problems: Iterable[Problem], limits: Limits) -> Iterator[_Offer]:
+    """Yield everything the strategies have, until time is up; the first one always."""
+    for problem in problems:
+        for name, sequences in SEQUENCES.items():
+            for sequence in sequences(problem, limits.keep_going):
+                live_bytes = max_live_bytes(problem, sequence, trace(problem, sequence))
+                yield _Offer(problem, name, sequence, sequence_picojoules(problem, sequence), live_bytes)
+                if not limits.keep_going():
+                    return
+
+
+def _searched(
     problems: Iterable[Problem], limits: Limits, searching: Sequence[Strategy]
 ) -> Iterator[Plan | Infeasible]:
     for problem in problems:
-        for strategy in STRATEGIES.values():
-            yield from islice(_ever_smaller(strategy, problem, limits), _MOST_PLANS_OF_A_STRATEGY)
         for strategy in searching:
             for budget_bytes in chosen_budgets(problem, limits.budget_bytes):
                 yield strategy(problem, replace(limits, budget_bytes=budget_bytes))
@@ -106,13 +129,18 @@ def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:
     return sorted({min(top, max(floor, budget)) for budget in row}, reverse=True)
 
 
-def _ever_smaller(strategy: Strategy, problem: Problem, limits: Limits) -> Iterator[Plan | Infeasible]:
-    while True:
-        result = strategy(problem, limits)
-        yield result
-        if isinstance(result, Infeasible):
-            return
-        limits = replace(limits, budget_bytes=result.promise.peak_bytes - 1)
+def _worth_placing(offers: Iterable[_Offer]) -> list[_Offer]:
+    """Return the offers that no other beats in both energy and bytes; placing them is the dear part."""
+    best: list[_Offer] = []
+    for offer in sorted(offers, key=lambda offer: (offer.picojoules, offer.live_bytes)):
+        if not best or offer.live_bytes < best[-1].live_bytes:
+            best.append(offer)
+    return best
+
+
+def _refusal(offer: _Offer, needed_bytes: int, budget_bytes: int) -> Infeasible:
+    instances = trace(offer.problem, offer.sequence)
+    return refusal(offer.problem, offer.sequence, instances, needed_bytes, budget_bytes)
 
 
 def pareto(plans: Iterable[Plan]) -> list[Plan]:

@@ -1,32 +1,43 @@
 """Offsets for byte intervals in time: no two that live at once may share a byte, and the top should be low.
 
 The bound is the largest sum of bytes live at once; no assignment lies below it. Several orders are tried, each interval
-going to the lowest place that is free for all of its life, and the search ends early when the top meets the bound.
+going to the lowest place that is free for all of its life; then whatever lies highest is moved to the front of the best
+order, again and again; then a search places intervals exactly (`packing`). All of it ends as soon as the top meets what
+is proven, when its moves are used up, or when nobody wants to wait any longer: the lowest layout so far is returned.
+
 Sizes come rounded to the arena's alignment, so offsets are aligned as well.
 """
 
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from hedgerow_plans.planning import packing
+from hedgerow_plans.planning.packing import Interval
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Bytes needed from time `start` until before time `end`."""
+__all__ = ["Interval", "Layout", "lay_out", "max_live"]
 
-    bytes: int
-    start: int
-    end: int
+_MOST_VISITS = 150_000
+"""How often moving to the front may look at a placed interval; some hundredths of a second."""
+
+_MOST_PLACEMENTS = 2_000
+"""How many intervals the exact search may place unless the caller has more time; about a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """An offset for each interval, the highest byte used, and the bytes no layout can do without."""
+    """An offset for each interval, the highest byte used, and what no layout can do without."""
 
     offsets: tuple[int, ...]
     top: int
-    bound: int
+    bound: int  # bytes live at once
+    proven: int  # the bound, or more where the search showed that nothing lower exists
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no layout is lower."""
+        return self.top == self.proven
 
 
 _Order = Callable[[Interval], tuple[int, ...]]
@@ -34,26 +45,32 @@ _Order = Callable[[Interval], tuple[int, ...]]
 _ORDERS: tuple[_Order, ...] = (
     lambda interval: (interval.start, -interval.end),
     lambda interval: (-interval.bytes, interval.start),
-    lambda interval: (interval.start - interval.end, -interval.bytes),
+    lambda interval: (interval.start - interval.end, -interval.bytes, interval.start),  # the pool of Melon
     lambda interval: ((interval.start - interval.end) * interval.bytes, interval.start),
     lambda interval: (interval.start, -interval.bytes),
     lambda interval: (-interval.end, interval.start),
 )
 
 
-def lay_out(intervals: Sequence[Interval], keep_going: Callable[[], bool] = lambda: True) -> Layout:
+def lay_out(
+    intervals: Sequence[Interval],
+    keep_going: Callable[[], bool] = lambda: True,
+    most_placements: int = _MOST_PLACEMENTS,
+) -> Layout:
     """Return the lowest layout found; the first order is always tried, the rest while time is left."""
     bound = max_live(intervals)
-    best = Layout((), sum(interval.bytes for interval in intervals) + 1, bound)
-    for order in _ORDERS:
-        ranked = sorted((order(interval), index) for index, interval in enumerate(intervals))
-        offsets = _lowest_fit(intervals, [index for _, index in ranked])
-        top = max((offset + item.bytes for offset, item in zip(offsets, intervals, strict=True)), default=0)
-        if top < best.top:
-            best = Layout(tuple(offsets), top, bound)
-        if best.top == bound or not keep_going():
-            break
-    return best
+    best: list[int] = []
+    top = sum(interval.bytes for interval in intervals) + 1
+    for offsets in _attempts(intervals):
+        reached = _top(intervals, offsets)
+        if reached < top:
+            best, top = offsets, reached
+        if top <= bound or not keep_going():
+            return Layout(tuple(best), top, bound, bound)
+    found = packing.search(intervals, bound, top, most_placements, keep_going)
+    if found.offsets is not None:
+        best, top = list(found.offsets), _top(intervals, found.offsets)
+    return Layout(tuple(best), top, bound, min(found.proven, top))
 
 
 def max_live(intervals: Sequence[Interval]) -> int:
@@ -65,21 +82,55 @@ def max_live(intervals: Sequence[Interval]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
+def _attempts(intervals: Sequence[Interval]) -> Iterator[list[int]]:
+    """Yield the offsets of each order, then of the best order with the highest intervals moved to the front."""
+    best_order: list[int] = []
+    lowest = None
+    for order in _ORDERS:
+        ranked = [index for _, index in sorted((order(interval), index) for index, interval in enumerate(intervals))]
+        offsets = _lowest_fit(intervals, ranked)
+        yield offsets
+        top = _top(intervals, offsets)
+        if lowest is None or top < lowest:
+            lowest, best_order, best_offsets = top, ranked, offsets
+    if best_order:
+        yield from _promoted(intervals, best_order, best_offsets)
+
+
+def _promoted(intervals: Sequence[Interval], order: list[int], offsets: list[int]) -> Iterator[list[int]]:
+    visits = 0
+    seen = {tuple(order)}
+    while visits < _MOST_VISITS:
+        top = _top(intervals, offsets)
+        highest = {index for index in order if offsets[index] + intervals[index].bytes == top}
+        order = [index for index in order if index in highest] + [index for index in order if index not in highest]
+        if tuple(order) in seen:
+            return
+        seen.add(tuple(order))
+        offsets = _lowest_fit(intervals, order)
+        yield offsets
+        visits += len(intervals) ** 2 // 2
+
+
+def _top(intervals: Sequence[Interval], offsets: Sequence[int]) -> int:
+    return max((offset + item.bytes for offset, item in zip(offsets, intervals, strict=True)), default=0)
+
+
 def _lowest_fit(intervals: Sequence[Interval], order: Sequence[int]) -> list[int]:
     offsets = [0] * len(intervals)
-    placed: list[tuple[int, int]] = []  # offset and index, sorted
+    placed: list[tuple[int, int, int, int]] = []  # offset, end of its bytes, and its life; sorted
     for index in order:
-        offsets[index] = _lowest_gap(intervals, placed, intervals[index])
-        insort(placed, (offsets[index], index))
+        item = intervals[index]
+        offsets[index] = _lowest_gap(placed, item)
+        insort(placed, (offsets[index], offsets[index] + item.bytes, item.start, item.end))
     return offsets
 
 
-def _lowest_gap(intervals: Sequence[Interval], placed: Sequence[tuple[int, int]], new: Interval) -> int:
+def _lowest_gap(placed: Sequence[tuple[int, int, int, int]], new: Interval) -> int:
+    first, last, size = new.start, new.end, new.bytes
     candidate = 0
-    for offset, index in placed:
-        other = intervals[index]
-        if other.start < new.end and new.start < other.end:
-            if offset - candidate >= new.bytes:
-                break
-            candidate = max(candidate, offset + other.bytes)
+    for offset, end in [(offset, end) for offset, end, start, until in placed if start < last and first < until]:
+        if offset - candidate >= size:
+            break
+        candidate = max(candidate, end)
     return candidate

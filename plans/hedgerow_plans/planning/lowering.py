@@ -107,8 +107,14 @@ def _promise(problem: Problem, sequence: Sequence, peak_bytes: int) -> Promise:
     nanoseconds = problem.nanoseconds(flops)
     nanoseconds += _transfer_nanoseconds(bytes_out, costs.page_out_bytes_per_second)
     nanoseconds += _transfer_nanoseconds(bytes_in, costs.page_in_bytes_per_second)
-    paging = bytes_out * costs.picojoules_per_byte_out + bytes_in * costs.picojoules_per_byte_in
-    return Promise(peak_bytes, nanoseconds, problem.picojoules(flops) + paging, flops)
+    return Promise(peak_bytes, nanoseconds, sequence_picojoules(problem, sequence), flops)
+
+
+def sequence_picojoules(problem: Problem, sequence: Sequence) -> int:
+    """Return what a whole optimiser step costs, paging included."""
+    bytes_out, bytes_in = _paged_bytes(problem, sequence)
+    paging = bytes_out * problem.costs.picojoules_per_byte_out + bytes_in * problem.costs.picojoules_per_byte_in
+    return problem.picojoules(sequence_flops(problem, sequence)) + paging
 
 
 def _repeats(problem: Problem, sequence: Sequence) -> Iterator[tuple[Operation, bool, int]]:

@@ -2,7 +2,7 @@
 
 A cut ends a lifetime after its last use before the place, and brings the tensor back right before its next use, or
 already where the overfull stretch ends, while its inputs may still live. The cut with the least added cost for each
-byte of overflow it removes is made; a tensor that was cut before counts as dearer, so that repairs do not run in circles.
+byte of overflow it removes is made; a tensor that was cut before counts as dearer, so that repairs do not go round.
 """
 
 import random

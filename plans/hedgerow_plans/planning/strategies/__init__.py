@@ -9,12 +9,27 @@ from types import MappingProxyType
 
 from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.problem import Problem
-from hedgerow_plans.planning.strategies import keep_all, sqrt_n
-from hedgerow_plans.planning.strategies.limits import Limits
+from hedgerow_plans.planning.sequence import Sequence
+from hedgerow_plans.planning.strategies import dtr, keep_all, melon, sage, sqrt_n, tte
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits
 
 Strategy = Callable[[Problem, Limits], Plan | Infeasible]
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType({keep_all.NAME: keep_all.plan, sqrt_n.NAME: sqrt_n.plan})
-"""By the name a plan carries, cheapest first."""
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        keep_all.NAME: keep_all.plan,
+        tte.NAME: tte.plan,
+        sqrt_n.NAME: sqrt_n.plan,
+        melon.NAME: melon.plan,
+        sage.NAME: sage.plan,
+        dtr.NAME: dtr.plan,
+    }
+)
+"""By the name a plan carries, cheapest first; all of them run without a solver."""
 
-__all__ = ["STRATEGIES", "Limits", "Strategy"]
+SEQUENCES: Mapping[str, Callable[[Problem, KeepGoing], list[Sequence]]] = MappingProxyType(
+    {module.NAME: module.sequences for module in (keep_all, tte, sqrt_n, melon, sage, dtr)}
+)
+"""By the same names: everything a strategy has to offer, whatever the budget."""
+
+__all__ = ["SEQUENCES", "STRATEGIES", "Limits", "Strategy"]

@@ -2,12 +2,17 @@
 
 from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.problem import Problem
-from hedgerow_plans.planning.sequence import straight
-from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
+from hedgerow_plans.planning.sequence import Sequence, straight
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits, first_that_fits, forever
 
 NAME = "keep-all"
 
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
     """Plan without recomputation."""
-    return first_that_fits(problem, [straight(problem)], NAME, limits)
+    return first_that_fits(problem, sequences(problem, limits.keep_going), NAME, limits)
+
+
+def sequences(problem: Problem, _keep_going: KeepGoing = forever) -> list[Sequence]:
+    """Return the one sequence there is."""
+    return [straight(problem)]

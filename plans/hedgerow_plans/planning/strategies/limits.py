@@ -9,6 +9,9 @@ from hedgerow_plans.planning.lowering import lower
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Sequence, trace
 
+KeepGoing = Callable[[], bool]
+"""Says when to return the best so far."""
+
 
 def forever() -> bool:
     """Keep going without a limit: the reproducible mode."""
@@ -21,7 +24,7 @@ class Limits:
 
     budget_bytes: int
     seed: int = 0
-    keep_going: Callable[[], bool] = forever
+    keep_going: KeepGoing = forever
 
 
 def first_that_fits(

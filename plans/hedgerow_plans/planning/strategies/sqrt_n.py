@@ -18,16 +18,20 @@ from hedgerow_plans.plan import Infeasible, Plan
 from hedgerow_plans.planning.lowering import sequence_flops
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Run, Sequence, straight
-from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
+from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits, first_that_fits, forever
 
 NAME = "sqrt-n"
 
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
     """Plan with the cheapest segmentation that fits."""
-    sequences = list(dict.fromkeys(_segmentations(problem))) or [straight(problem)]
-    sequences.sort(key=lambda sequence: sequence_flops(problem, sequence))
-    return first_that_fits(problem, sequences, NAME, limits)
+    return first_that_fits(problem, sequences(problem, limits.keep_going), NAME, limits)
+
+
+def sequences(problem: Problem, _keep_going: KeepGoing = forever) -> list[Sequence]:
+    """Return all segmentations, cheapest first."""
+    distinct = list(dict.fromkeys(_segmentations(problem))) or [straight(problem)]
+    return sorted(distinct, key=lambda sequence: sequence_flops(problem, sequence))
 
 
 def _segmentations(problem: Problem) -> Iterator[Sequence]:
