@@ -112,7 +112,7 @@ class _Matrix:
 
     def solver(self, effort: Effort, *, integral: bool) -> highspy.Highs:
         """Return a solver that holds the model and stops when it is told to."""
-        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("random_seed", 0)
