@@ -17,7 +17,7 @@ from hedgerow_plans.resources import training_job as jobs
 from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
 from hedgerow_plans.training.optimizers import Optimizer
 
-PLANNER_VERSION = 1
+PLANNER_VERSION = 2
 """Counted up whenever planning the same request may give other bytes."""
 
 
