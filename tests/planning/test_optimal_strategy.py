@@ -86,7 +86,7 @@ def test_the_same_limits_give_the_same_plan() -> None:
 def test_interrupted_planning_returns_the_best_so_far() -> None:
     problem = deep_chain(10, costs=DeviceCosts(10**9, 100))
     calls = iter(range(10**9))
-    plan = optimal.plan(problem, Limits(needed_bytes(problem) * 8 // 10, keep_going=lambda: next(calls) < 400))
+    plan = optimal.plan(problem, Limits(needed_bytes(problem) * 8 // 10, keep_going=lambda: next(calls) < 5000))
     assert isinstance(plan, Plan)
     assert violations_without_scratch(problem, plan) == ()
 
