@@ -21,6 +21,9 @@ from hedgerow_plans.planning.strategies.limits import Limits
 
 NAME = "optimal"
 
+_MOVES, _ROUNDS = 80, 4
+"""What a rung may spend; counted, so that the same request gives the same program."""
+
 _LAYOUT_ATTEMPTS = 4
 """How often the search is asked for less because the layout could not pack what it found."""
 
@@ -60,7 +63,8 @@ def _lower_into(body: Body, codes: Row[int], limits: Limits, plans: list[Plan]) 
 
 def _search(body: Body, room: int, limits: Limits) -> Standing:
     slack = body.widest_room(limits.budget_bytes) - room
-    return search(body.work, room, None, Options(seed=limits.seed, keep_going=limits.keep_going, slack_bytes=slack))
+    options = Options(limits.seed, _MOVES, _ROUNDS, keep_going=limits.keep_going, slack_bytes=slack)
+    return search(body.work, room, None, options)
 
 
 def _bounded(body: Body, found: Plan, bound: int) -> Plan:
