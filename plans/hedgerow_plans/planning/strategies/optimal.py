@@ -5,6 +5,7 @@ recomputations and page-ins anywhere in the body; it does not cover other orders
 of the residents. It needs the extra `planner`, so nothing on a device imports this module.
 """
 
+from collections.abc import Sequence as Row
 from dataclasses import replace
 
 from hedgerow_plans.plan import Infeasible, Plan
@@ -15,41 +16,63 @@ from hedgerow_plans.planning.optimal.leanest import leanest
 from hedgerow_plans.planning.optimal.search import Options, Standing, search
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import straight, trace
+from hedgerow_plans.planning.strategies import STRATEGIES
 from hedgerow_plans.planning.strategies.limits import Limits
 
 NAME = "optimal"
+
+_MOVES, _ROUNDS = 80, 4
+"""What a rung may spend; counted, so that the same request gives the same program."""
 
 _LAYOUT_ATTEMPTS = 4
 """How often the search is asked for less because the layout could not pack what it found."""
 
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
-    """Plan with the least energy that the search finds within the limits."""
+    """Plan with the least energy that the search, or any cheaper strategy, finds within the limits."""
     body = body_of(problem)
+    known = [strategy(problem, limits) for strategy in STRATEGIES.values()]
+    plans = [found for found in known if isinstance(found, Plan)]
+    bound = body.work.base_cost
     room = body.room(limits.budget_bytes)
     for _ in range(_LAYOUT_ATTEMPTS):
         standing = _search(body, room, limits)
+        bound = max(bound, standing.bound)
         if standing.codes is None:
             break
-        found = lower(problem, body.sequence(standing.codes), NAME, limits.keep_going)
-        over = found.promise.peak_bytes - limits.budget_bytes
+        over = _lower_into(body, standing.codes, limits, plans)
         if over <= 0:
-            return _bounded(body, found, standing)
-        room -= over
-    return _refuse(body, limits)
+            break
+        room -= max(over, room // 16)
+    if not plans:
+        _lower_into(body, leanest(body.work, limits.seed, limits.keep_going), limits, plans)
+    if not plans:
+        return _refuse(body, limits)
+    best = min(plans, key=lambda found: (found.promise.step_picojoules, found.promise.peak_bytes))
+    return _bounded(body, replace(best, strategy=NAME), bound)
+
+
+def _lower_into(body: Body, codes: Row[int], limits: Limits, plans: list[Plan]) -> int:
+    """Lay a sequence out; note the plan if it fits, and return by how many bytes it does not."""
+    found = lower(body.problem, body.sequence(codes), NAME, limits.keep_going)
+    over = found.promise.peak_bytes - limits.budget_bytes
+    if over <= 0:
+        plans.append(found)
+    return over
 
 
 def _search(body: Body, room: int, limits: Limits) -> Standing:
     slack = body.widest_room(limits.budget_bytes) - room
-    return search(body.work, room, None, Options(seed=limits.seed, keep_going=limits.keep_going, slack_bytes=slack))
+    options = Options(limits.seed, _MOVES, _ROUNDS, keep_going=limits.keep_going, slack_bytes=slack)
+    return search(body.work, room, None, options)
 
 
-def _bounded(body: Body, found: Plan, standing: Standing) -> Plan:
+def _bounded(body: Body, found: Plan, bound: int) -> Plan:
     """Write the proven bound into a plan."""
     if not body.problem.costs.picojoules_per_flop:
         return found
     outside = found.bounds.no_overhead_picojoules - body.work.base_cost * found.micro_batches
-    least = outside + standing.bound * found.micro_batches
+    least = outside + bound * found.micro_batches
     return replace(found, bounds=replace(found.bounds, least_picojoules=least))
 
 
