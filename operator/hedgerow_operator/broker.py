@@ -62,6 +62,10 @@ class Broker:
         """Whether the broker answers at this moment."""
         return self._client is not None
 
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Return what must be running from start to stop."""
+        return [self._task] if self._task else []
+
     def start(self) -> None:
         """Connect, and stay connected until stopped."""
         self._task = asyncio.create_task(self._stay_connected(), name="broker")

@@ -1,6 +1,7 @@
 """Whether the operator works: what has been wrong for longer than a moment, as sentences."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 
@@ -20,6 +21,11 @@ class Health:
             return
         since, _ = self._wrong_since.get(what, (self.clock(), ""))
         self._wrong_since[what] = (since, problem)
+
+    def note_tasks(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Look whether all tasks are at work that should be until the end; none of them ends by itself."""
+        ended = [task.get_name() for task in tasks if task.done()]
+        self.note("tasks", f"The task {', '.join(ended)} has ended; the log says why." if ended else None)
 
     def problems(self, *, at_once: bool = False) -> list[str]:
         """Return what has been wrong for longer than the grace, or at this moment."""

@@ -242,5 +242,4 @@ class Operator:
         where = f"{self._settings.broker.host}:{self._settings.broker.port}"
         missing = None if self._broker.is_connected else f"The broker at {where} is not connected."
         self._health.note("broker", missing)
-        ended = [task.get_name() for task in self._tasks if task.done()]
-        self._health.note("work", f"The task {ended[0]} has ended." if ended else None)
+        self._health.note_tasks([*self._tasks, *self._broker.tasks(), *self._writer.tasks(), *self._schedule.tasks()])

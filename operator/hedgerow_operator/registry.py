@@ -168,7 +168,7 @@ class Registry:
             return False
         del self.devices[key]
         if entry.is_there:
-            self.devices[key] = DeviceEntry(state=entry.state, seen_at=entry.seen_at)
+            self.devices[key] = DeviceEntry(state=entry.state, seen_at=entry.seen_at, tried_at=entry.tried_at)
             self._unregistered.add(key)
         return True
 

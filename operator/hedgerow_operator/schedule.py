@@ -24,17 +24,23 @@ class Schedule:
         self._earliest: dict[str, float] = {}
         self._failures: dict[str, int] = {}
         self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.Task[None] | None = None
+        self._errands: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin to look."""
-        self._keep(asyncio.create_task(self._run(), name="schedule"))
+        self._loop = asyncio.create_task(self._run(), name="schedule")
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Return what must be running from start to stop."""
+        return [self._loop] if self._loop else []
 
     async def stop(self) -> None:
         """Stop looking."""
-        for task in self._tasks:
+        tasks = [*self.tasks(), *self._errands]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def mark(self, fleet: str, after_seconds: float) -> None:
         """Have a fleet looked at after so many seconds, or earlier if that was asked before."""
@@ -43,12 +49,10 @@ class Schedule:
         self._wake.set()
 
     def soon(self, work: Coroutine[None, None, None]) -> None:
-        """Do something that need not be waited for; the cluster's refusals are logged."""
-        self._keep(asyncio.create_task(_tolerantly(work)))
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        """Do something that need not be waited for; what goes wrong is logged."""
+        task = asyncio.create_task(_tolerantly(work))
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -80,7 +84,7 @@ class Schedule:
         self._earliest[fleet] = loop.time() + max(SHORTEST_SECONDS, REST_FACTOR * (loop.time() - began))
 
     def _retry(self, fleet: str, problem: str) -> None:
-        failures = self._failures[fleet] = self._failures.get(fleet, 0) + 1
+        failures = self._failures[fleet] = min(self._failures.get(fleet, 0) + 1, 10)
         delay_seconds = min(2.0 ** (failures - 1), LONGEST_BACKOFF_SECONDS)
         _log.warning("Fleet %s is looked at again in %.0f s: %s", fleet, delay_seconds, problem)
         self.mark(fleet, delay_seconds)
@@ -91,3 +95,5 @@ async def _tolerantly(work: Coroutine[None, None, None]) -> None:
         await work
     except ClusterError as problem:
         _log.warning("%s", problem)
+    except Exception:  # noqa: BLE001 - nobody waits for it, so it would vanish
+        _log.exception("Something was not done; it is tried again with the next event or list.")

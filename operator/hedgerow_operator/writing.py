@@ -56,6 +56,10 @@ class StatusWriter:
         self._limit = asyncio.Semaphore(IN_FLIGHT)
         self._task: asyncio.Task[None] | None = None
 
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Return what must be running from start to stop."""
+        return [self._task] if self._task else []
+
     def known(self, key: Key, status: Json) -> None:
         """Note what the cluster has, so that a restarted operator does not write everything again."""
         self._objects.setdefault(key, _Object(written=status, wanted=status))
@@ -95,13 +99,21 @@ class StatusWriter:
             try:
                 body = await self._kube.patch_status(kind, namespace, name, merge_patch(entry.written, wanted))
             except ClusterError as problem:
-                entry.failures += 1
-                entry.next_write = now + min(2.0**entry.failures, _LONGEST_BACKOFF_SECONDS)
                 _log.warning("The status of %s %s/%s was not written: %s", kind, namespace, name, problem)
+                _try_later(entry, now)
+                return
+            except Exception:  # noqa: BLE001 - one object must not keep the others from being written
+                _log.exception("The status of %s %s/%s was not written.", kind, namespace, name)
+                _try_later(entry, now)
                 return
         entry.written, entry.failures = wanted, 0
         if body is None:
             self.forget(key)
+
+
+def _try_later(entry: _Object, now: float) -> None:
+    entry.failures = min(entry.failures + 1, 10)
+    entry.next_write = now + min(2.0**entry.failures, _LONGEST_BACKOFF_SECONDS)
 
 
 def _change(entry: _Object) -> Json:

@@ -5,6 +5,7 @@ from typing import Any
 import psutil
 import pytest
 
+from hedgerow_plans.models import zoo
 from hedgerow_plans.protocol.messages import Phase
 from hedgerow_plans.protocol.topics import Channel
 from servers.problems import ServerProblem
@@ -136,7 +137,7 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
     "unknown-model": (
         {"model": {"zoo": "resnet-9000", "weights": {"uri": "file:w.safetensors", "sha256": "a" * 64}}},
         "UnknownModel",
-        "The zoo has no model 'resnet-9000'; set spec.model.zoo to one of: cnn-small, mlp.",
+        f"The zoo has no model 'resnet-9000'; set spec.model.zoo to one of: {', '.join(sorted(zoo.names()))}.",
     ),
     "no-device": (
         {"devices": {"selector": {"matchLabels": {"site": "moon"}}}},

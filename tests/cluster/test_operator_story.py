@@ -76,6 +76,13 @@ def test_a_device_that_introduces_itself_waits_for_approval(operator: OperatorUn
     assigned(operator, device, "for-shy")
 
 
+def test_what_a_device_reported_before_it_was_registered_is_not_lost(operator: OperatorUnderTest) -> None:
+    early = operator.device("early")
+    early.report(phase=Phase.IDLE, reason="Early")
+    early.birth(class_name(operator), labels={"site": "nowhere"})
+    eventually(lambda: operator.status("device", "early").get("phase") == "Idle", "the report is shown")
+
+
 def test_a_job_runs_from_apply_to_success(operator: OperatorUnderTest) -> None:
     device = operator.approved_device("pump-01", class_name(operator), labels={"site": "run"})
     operator.apply(training_job("run", site="run"))

@@ -82,6 +82,15 @@ def test_a_device_that_found_no_room_is_registered_when_there_is_some() -> None:
     assert fleet.registered == {"b"}
 
 
+def test_a_device_that_had_its_turn_waits_behind_those_that_had_none() -> None:
+    fleet = Fleet(max_devices=1)
+    fleet.born("a")
+    fleet.born("b")
+    fleet.delete("a")
+    fleet.look_again()
+    assert fleet.registered == {"b"}
+
+
 def test_a_device_whose_resource_is_deleted_while_it_is_there_is_registered_again() -> None:
     fleet = Fleet()
     fleet.born("a")
