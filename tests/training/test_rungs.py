@@ -64,7 +64,7 @@ def train(program: Program, rung: int, folder: Path) -> bytes:
 
 
 def check_all_rungs(program: Program, folder: Path) -> None:
-    """Compare every rung with keep-all at its own micro-batch to the bit, and with the whole batch up to the order of sums."""
+    """Compare every rung with keep-all at its micro-batch to the bit, with the whole batch up to the order of sums."""
     reference = train(with_keep_all(program, program.rungs[0]), 0, folder)
     assert reference != Executor(program, {}, seed=1).resident_state()
     for rung, plan in enumerate(program.rungs):
