@@ -16,13 +16,19 @@ from itertools import accumulate
 from hedgerow_plans.planning import packing
 from hedgerow_plans.planning.packing import Interval
 
-__all__ = ["Interval", "Layout", "lay_out", "max_live"]
+__all__ = ["QUICK", "Effort", "Interval", "Layout", "lay_out", "max_live"]
 
-_MOST_VISITS = 150_000
-"""How often moving to the front may look at a placed interval; some hundredths of a second."""
 
-_MOST_PLACEMENTS = 2_000
-"""How many intervals the exact search may place unless the caller has more time; about a tenth of a second."""
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a layout may take, counted so that it ends the same way on every machine, and when it is good enough."""
+
+    visits: int = 150_000  # of placed intervals, while moving to the front: some hundredths of a second
+    placements: int = 2_000  # by the exact search: about a tenth of a second
+    enough: int = 0  # a top at or below it is taken at once, even if there may be a lower one
+
+
+QUICK = Effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +49,10 @@ class Layout:
 _Order = Callable[[Interval], tuple[int, ...]]
 
 _ORDERS: tuple[_Order, ...] = (
-    lambda interval: (interval.start, -interval.end),
     lambda interval: (-interval.bytes, interval.start),
-    lambda interval: (interval.start - interval.end, -interval.bytes, interval.start),  # the pool of Melon
     lambda interval: ((interval.start - interval.end) * interval.bytes, interval.start),
+    lambda interval: (interval.start - interval.end, -interval.bytes, interval.start),  # the pool of Melon
+    lambda interval: (interval.start, -interval.end),
     lambda interval: (interval.start, -interval.bytes),
     lambda interval: (-interval.end, interval.start),
 )
@@ -55,19 +61,19 @@ _ORDERS: tuple[_Order, ...] = (
 def lay_out(
     intervals: Sequence[Interval],
     keep_going: Callable[[], bool] = lambda: True,
-    most_placements: int = _MOST_PLACEMENTS,
+    effort: Effort = QUICK,
 ) -> Layout:
     """Return the lowest layout found; the first order is always tried, the rest while time is left."""
     bound = max_live(intervals)
     best: list[int] = []
     top = sum(interval.bytes for interval in intervals) + 1
-    for offsets in _attempts(intervals):
+    for offsets in _attempts(intervals, effort.visits):
         reached = _top(intervals, offsets)
         if reached < top:
             best, top = offsets, reached
-        if top <= bound or not keep_going():
+        if top <= max(bound, effort.enough) or not keep_going():
             return Layout(tuple(best), top, bound, bound)
-    found = packing.search(intervals, bound, top, most_placements, keep_going)
+    found = packing.search(intervals, bound, top, effort.placements, keep_going)
     if found.offsets is not None:
         best, top = list(found.offsets), _top(intervals, found.offsets)
     return Layout(tuple(best), top, bound, min(found.proven, top))
@@ -82,7 +88,7 @@ def max_live(intervals: Sequence[Interval]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
-def _attempts(intervals: Sequence[Interval]) -> Iterator[list[int]]:
+def _attempts(intervals: Sequence[Interval], most_visits: int) -> Iterator[list[int]]:
     """Yield the offsets of each order, then of the best order with the highest intervals moved to the front."""
     best_order: list[int] = []
     lowest = None
@@ -94,13 +100,15 @@ def _attempts(intervals: Sequence[Interval]) -> Iterator[list[int]]:
         if lowest is None or top < lowest:
             lowest, best_order, best_offsets = top, ranked, offsets
     if best_order:
-        yield from _promoted(intervals, best_order, best_offsets)
+        yield from _promoted(intervals, best_order, best_offsets, most_visits)
 
 
-def _promoted(intervals: Sequence[Interval], order: list[int], offsets: list[int]) -> Iterator[list[int]]:
+def _promoted(
+    intervals: Sequence[Interval], order: list[int], offsets: list[int], most_visits: int
+) -> Iterator[list[int]]:
     visits = 0
     seen = {tuple(order)}
-    while visits < _MOST_VISITS:
+    while visits < most_visits:
         top = _top(intervals, offsets)
         highest = {index for index in order if offsets[index] + intervals[index].bytes == top}
         order = [index for index in order if index in highest] + [index for index in order if index not in highest]
