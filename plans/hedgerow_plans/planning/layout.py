@@ -8,6 +8,7 @@ is proven, when its moves are used up, or when nobody wants to wait any longer: 
 Sizes come rounded to the arena's alignment, so offsets are aligned as well.
 """
 
+import random
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -106,18 +107,34 @@ def _attempts(intervals: Sequence[Interval], most_visits: int) -> Iterator[list[
 def _promoted(
     intervals: Sequence[Interval], order: list[int], offsets: list[int], most_visits: int
 ) -> Iterator[list[int]]:
-    visits = 0
-    seen = {tuple(order)}
-    while visits < most_visits:
+    """Yield layouts of other orders: the highest go to the front; where that repeats itself, chance helps."""
+    source, seen = random.Random(0), {tuple(order)}
+    best, lowest = order, _top(intervals, offsets)
+    for _ in range(0, most_visits, max(1, len(intervals) ** 2 // 2)):
         top = _top(intervals, offsets)
-        highest = {index for index in order if offsets[index] + intervals[index].bytes == top}
-        order = [index for index in order if index in highest] + [index for index in order if index not in highest]
+        if top < lowest:
+            best, lowest = order, top
+        highest = [index for index in order if offsets[index] + intervals[index].bytes == top]
+        order = _to_the_front(order, highest)
         if tuple(order) in seen:
-            return
+            order = _shaken(intervals, best, highest, source)
         seen.add(tuple(order))
         offsets = _lowest_fit(intervals, order)
         yield offsets
-        visits += len(intervals) ** 2 // 2
+
+
+def _to_the_front(order: list[int], chosen: Sequence[int]) -> list[int]:
+    moved = set(chosen)
+    return [*chosen, *(index for index in order if index not in moved)]
+
+
+def _shaken(
+    intervals: Sequence[Interval], order: list[int], highest: Sequence[int], source: random.Random
+) -> list[int]:
+    """Return the order with a few of those that live beside a highest interval moved to its front."""
+    top = intervals[source.choice(highest)]
+    beside = [index for index in order if intervals[index].start < top.end and top.start < intervals[index].end]
+    return _to_the_front(order, source.sample(beside, min(len(beside), source.randint(1, 3))))
 
 
 def _top(intervals: Sequence[Interval], offsets: Sequence[int]) -> int:
