@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from hedgerow_operator.tables import table
-from hedgerow_plans.planning.layout import Layout, lay_out
+from hedgerow_plans.planning.layout import Effort, Layout, lay_out
 from hedgerow_plans.planning.layout_problem import MOST_BYTES, parse_tensors
 from hedgerow_plans.untrusted import Untrustworthy
 
-_MOST_PLACEMENTS = 10_000_000
+_EFFORT = Effort(visits=100_000_000, placements=10_000_000)
 """Far more than a time limit allows: at the terminal it is the time that counts."""
 
 
@@ -51,7 +51,7 @@ def layout(file: Path, output: str, limit_seconds: float) -> None:
     except Untrustworthy as problem:
         raise BadInput(str(problem)) from None
     deadline = time.monotonic() + limit_seconds
-    found = lay_out(tensors, lambda: time.monotonic() < deadline, _MOST_PLACEMENTS)
+    found = lay_out(tensors, lambda: time.monotonic() < deadline, _EFFORT)
     click.echo(_as_json(found) if output == "json" else _as_table(found))
 
 

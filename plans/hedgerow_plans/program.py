@@ -10,10 +10,9 @@ from hedgerow_plans.graph.ir import Role
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Infeasible, Plan, Program
-from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
+from hedgerow_plans.planning.ladder import Searching, Task, build_ladder, plan_evaluation, training_problems
 from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
-from hedgerow_plans.planning.strategies import Strategy
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
@@ -44,7 +43,7 @@ def build_program(
     request: ProgramRequest,
     keep_going: Callable[[], bool] = forever,
     measures: Measures | None = None,
-    searching: Sequence[Strategy] = (),
+    searching: Sequence[Searching] = (),
 ) -> Program | Infeasible:
     """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
     graphs = _graphs(request)

@@ -1,6 +1,7 @@
 """`optimal` on training graphs: plans that verify, cheaper than the greedy ones, with a bound that holds."""
 
 import random
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 
@@ -11,6 +12,7 @@ from hedgerow_plans.plan import Infeasible, Plan, Recompute, Update
 from hedgerow_plans.planning.ladder import build_ladder, chosen_budgets
 from hedgerow_plans.planning.problem import DeviceCosts, Problem, pose
 from hedgerow_plans.planning.residents import place_residents
+from hedgerow_plans.planning.sequence import Sequence as Operations
 from hedgerow_plans.planning.strategies import STRATEGIES, Limits, keep_all, optimal, sqrt_n
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
@@ -101,9 +103,9 @@ def test_a_ladder_with_the_search_is_never_dearer_with_more_memory() -> None:
     plain = build_ladder([problem], Limits(PLENTY))
     asked: list[int] = []
 
-    def searching(problem: Problem, limits: Limits) -> Plan | Infeasible:
+    def searching(problem: Problem, limits: Limits, known: Sequence[Operations]) -> Plan | Infeasible:
         asked.append(limits.budget_bytes)
-        return optimal.plan(problem, limits)
+        return optimal.plan(problem, limits, known)
 
     rungs = build_ladder([problem], Limits(PLENTY), searching=[searching])
     assert asked == chosen_budgets(problem, PLENTY)

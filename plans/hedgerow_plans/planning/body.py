@@ -43,6 +43,13 @@ class Body:
                 operations.append(Run(self.nodes[code]))
         return Sequence(plain.begin, tuple(operations), plain.finish)
 
+    def codes(self, sequence: Sequence) -> list[int]:
+        """Return what the body of a sequence runs, as a plan of the workload."""
+        node = {number: code for code, number in enumerate(self.nodes)}
+        tensor = {number: code for code, number in enumerate(self.tensors)}
+        codes = [node[step.node] if isinstance(step, Run) else ~tensor[step.tensor] for step in sequence.body]
+        return [*codes, len(self.nodes)]
+
 
 def body_of(problem: Problem) -> Body:
     """Look at the body of a problem as a workload."""

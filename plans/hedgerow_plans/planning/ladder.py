@@ -4,7 +4,7 @@ Every strategy gives all it has between the budget and its own floor. Of all pla
 both peak and energy.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,7 +16,10 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
 from hedgerow_plans.planning.sequence import Sequence as OperationSequence
 from hedgerow_plans.planning.sequence import trace
-from hedgerow_plans.planning.strategies import SEQUENCES, Limits, Strategy, keep_all
+from hedgerow_plans.planning.strategies import SEQUENCES, Limits, keep_all
+
+Searching = Callable[[Problem, Limits, Sequence[OperationSequence]], Plan | Infeasible]
+"""A strategy that starts from what others have."""
 
 MOST_RUNGS = 6
 """A device gains little from more, and every rung is bytes to send and to verify."""
@@ -59,17 +62,19 @@ def build_ladder(
     problems: Sequence[Problem],
     limits: Limits,
     floor_bytes: int | None = None,
-    searching: Sequence[Strategy] = (),
+    searching: Sequence[Searching] = (),
 ) -> tuple[Plan, ...] | Infeasible:
     """Return the rungs between budget and floor, most memory first, or why there is none.
 
-    `searching` are strategies that take long for each plan: they are asked for a few budgets only.
+    `searching` are strategies that take long for each plan: they are asked for a few budgets only, and are told what
+    the others have.
     """
-    offers = _worth_placing(_offers(problems, limits))
+    everything = list(_offers(problems, limits))
+    offers = _worth_placing(everything)
     results = [(offer, lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)) for offer in offers]
     plans = [plan for _, plan in results if plan.promise.peak_bytes <= limits.budget_bytes]
     refusals: list[Infeasible] = []
-    for result in _searched(problems, limits, searching):
+    for result in _searched(problems, limits, searching, everything):
         if isinstance(result, Plan):
             plans.append(result)
         else:
@@ -107,12 +112,13 @@ def _offers(problems: Iterable[Problem], limits: Limits) -> Iterator[_Offer]:
 
 
 def _searched(
-    problems: Iterable[Problem], limits: Limits, searching: Sequence[Strategy]
+    problems: Iterable[Problem], limits: Limits, searching: Sequence[Searching], offers: Sequence[_Offer]
 ) -> Iterator[Plan | Infeasible]:
     for problem in problems:
+        known = [offer.sequence for offer in offers if offer.problem is problem]
         for strategy in searching:
             for budget_bytes in chosen_budgets(problem, limits.budget_bytes):
-                yield strategy(problem, replace(limits, budget_bytes=budget_bytes))
+                yield strategy(problem, replace(limits, budget_bytes=budget_bytes), known)
 
 
 def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:

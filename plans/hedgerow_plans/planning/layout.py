@@ -8,6 +8,7 @@ is proven, when its moves are used up, or when nobody wants to wait any longer: 
 Sizes come rounded to the arena's alignment, so offsets are aligned as well.
 """
 
+import random
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,19 @@ from itertools import accumulate
 from hedgerow_plans.planning import packing
 from hedgerow_plans.planning.packing import Interval
 
-__all__ = ["Interval", "Layout", "lay_out", "max_live"]
+__all__ = ["QUICK", "Effort", "Interval", "Layout", "lay_out", "max_live"]
 
-_MOST_VISITS = 150_000
-"""How often moving to the front may look at a placed interval; some hundredths of a second."""
 
-_MOST_PLACEMENTS = 2_000
-"""How many intervals the exact search may place unless the caller has more time; about a tenth of a second."""
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a layout may take, counted so that it ends the same way on every machine, and when it is good enough."""
+
+    visits: int = 150_000  # of placed intervals, while moving to the front: some hundredths of a second
+    placements: int = 2_000  # by the exact search: about a tenth of a second
+    enough: int = 0  # a top at or below it is taken at once, even if there may be a lower one
+
+
+QUICK = Effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +50,10 @@ class Layout:
 _Order = Callable[[Interval], tuple[int, ...]]
 
 _ORDERS: tuple[_Order, ...] = (
-    lambda interval: (interval.start, -interval.end),
     lambda interval: (-interval.bytes, interval.start),
-    lambda interval: (interval.start - interval.end, -interval.bytes, interval.start),  # the pool of Melon
     lambda interval: ((interval.start - interval.end) * interval.bytes, interval.start),
+    lambda interval: (interval.start - interval.end, -interval.bytes, interval.start),  # the pool of Melon
+    lambda interval: (interval.start, -interval.end),
     lambda interval: (interval.start, -interval.bytes),
     lambda interval: (-interval.end, interval.start),
 )
@@ -55,19 +62,19 @@ _ORDERS: tuple[_Order, ...] = (
 def lay_out(
     intervals: Sequence[Interval],
     keep_going: Callable[[], bool] = lambda: True,
-    most_placements: int = _MOST_PLACEMENTS,
+    effort: Effort = QUICK,
 ) -> Layout:
     """Return the lowest layout found; the first order is always tried, the rest while time is left."""
     bound = max_live(intervals)
     best: list[int] = []
     top = sum(interval.bytes for interval in intervals) + 1
-    for offsets in _attempts(intervals):
+    for offsets in _attempts(intervals, effort.visits):
         reached = _top(intervals, offsets)
         if reached < top:
             best, top = offsets, reached
-        if top <= bound or not keep_going():
+        if top <= max(bound, effort.enough) or not keep_going():
             return Layout(tuple(best), top, bound, bound)
-    found = packing.search(intervals, bound, top, most_placements, keep_going)
+    found = packing.search(intervals, bound, top, effort.placements, keep_going)
     if found.offsets is not None:
         best, top = list(found.offsets), _top(intervals, found.offsets)
     return Layout(tuple(best), top, bound, min(found.proven, top))
@@ -82,7 +89,7 @@ def max_live(intervals: Sequence[Interval]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
-def _attempts(intervals: Sequence[Interval]) -> Iterator[list[int]]:
+def _attempts(intervals: Sequence[Interval], most_visits: int) -> Iterator[list[int]]:
     """Yield the offsets of each order, then of the best order with the highest intervals moved to the front."""
     best_order: list[int] = []
     lowest = None
@@ -94,22 +101,40 @@ def _attempts(intervals: Sequence[Interval]) -> Iterator[list[int]]:
         if lowest is None or top < lowest:
             lowest, best_order, best_offsets = top, ranked, offsets
     if best_order:
-        yield from _promoted(intervals, best_order, best_offsets)
+        yield from _promoted(intervals, best_order, best_offsets, most_visits)
 
 
-def _promoted(intervals: Sequence[Interval], order: list[int], offsets: list[int]) -> Iterator[list[int]]:
-    visits = 0
-    seen = {tuple(order)}
-    while visits < _MOST_VISITS:
+def _promoted(
+    intervals: Sequence[Interval], order: list[int], offsets: list[int], most_visits: int
+) -> Iterator[list[int]]:
+    """Yield layouts of other orders: the highest go to the front; where that repeats itself, chance helps."""
+    source, seen = random.Random(0), {tuple(order)}
+    best, lowest = order, _top(intervals, offsets)
+    for _ in range(0, most_visits, max(1, len(intervals) ** 2 // 2)):
         top = _top(intervals, offsets)
-        highest = {index for index in order if offsets[index] + intervals[index].bytes == top}
-        order = [index for index in order if index in highest] + [index for index in order if index not in highest]
+        if top < lowest:
+            best, lowest = order, top
+        highest = [index for index in order if offsets[index] + intervals[index].bytes == top]
+        order = _to_the_front(order, highest)
         if tuple(order) in seen:
-            return
+            order = _shaken(intervals, best, highest, source)
         seen.add(tuple(order))
         offsets = _lowest_fit(intervals, order)
         yield offsets
-        visits += len(intervals) ** 2 // 2
+
+
+def _to_the_front(order: list[int], chosen: Sequence[int]) -> list[int]:
+    moved = set(chosen)
+    return [*chosen, *(index for index in order if index not in moved)]
+
+
+def _shaken(
+    intervals: Sequence[Interval], order: list[int], highest: Sequence[int], source: random.Random
+) -> list[int]:
+    """Return the order with a few of those that live beside a highest interval moved to its front."""
+    top = intervals[source.choice(highest)]
+    beside = [index for index in order if intervals[index].start < top.end and top.start < intervals[index].end]
+    return _to_the_front(order, source.sample(beside, min(len(beside), source.randint(1, 3))))
 
 
 def _top(intervals: Sequence[Interval], offsets: Sequence[int]) -> int:

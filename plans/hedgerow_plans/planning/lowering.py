@@ -4,12 +4,13 @@ Every strategy ends here, so that each of them only has to say what runs when.
 """
 
 from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Row
 from dataclasses import dataclass
 
 from hedgerow_plans.graph.ir import Section, round_up
 from hedgerow_plans.plan import Compute, Free, PageIn, PageOut, Plan, Promise, Recompute, Step, Update
 from hedgerow_plans.planning.bounds import bounds
-from hedgerow_plans.planning.layout import Interval, lay_out
+from hedgerow_plans.planning.layout import QUICK, Effort, Interval, lay_out
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Fetch, Instance, Operation, Run, Sequence, first_runs, trace
 
@@ -22,10 +23,16 @@ class _Placed:
     scratch: dict[int, int]
 
 
-def lower(problem: Problem, sequence: Sequence, strategy: str, keep_going: Callable[[], bool] = lambda: True) -> Plan:
+def lower(
+    problem: Problem,
+    sequence: Sequence,
+    strategy: str,
+    keep_going: Callable[[], bool] = lambda: True,
+    effort: Effort = QUICK,
+) -> Plan:
     """Turn a sequence into a plan; raise ValueError if the sequence cannot be run."""
     instances = trace(problem, sequence)
-    placed = _place(problem, sequence, instances, keep_going)
+    placed = _place(problem, sequence, instances, lambda lives: lay_out(lives, keep_going, effort).offsets)
     begin, body, finish = _steps(problem, sequence, instances, placed)
     return Plan(
         graph=problem.graph.name,
@@ -46,12 +53,13 @@ def _scratch(problem: Problem, sequence: Sequence) -> Iterator[tuple[int, int]]:
             yield position, problem.scratch_bytes[operation.node]
 
 
-def _place(problem: Problem, sequence: Sequence, instances: list[Instance], keep_going: Callable[[], bool]) -> _Placed:
+def _place(
+    problem: Problem, sequence: Sequence, instances: list[Instance], offsets_of: Callable[[list[Interval]], Row[int]]
+) -> _Placed:
     scratch = list(_scratch(problem, sequence))
     lives = [Interval(problem.rounded(item.tensor), item.birth, item.last + 1) for item in instances]
     moments = [Interval(round_up(size), position, position + 1) for position, size in scratch]
-    base = problem.residents.bytes
-    offsets = [base + offset for offset in lay_out(lives + moments, keep_going).offsets]
+    offsets = [problem.residents.bytes + offset for offset in offsets_of(lives + moments)]
     keys = [(item.tensor, item.birth) for item in instances]
     return _Placed(
         dict(zip(keys, offsets, strict=False)),

@@ -71,14 +71,6 @@ class Workload:
         return any(fence < self.nodes for fence in self.fences)
 
     @cached_property
-    def least_returns(self) -> tuple[int, ...]:
-        """By tensor: nothing brings it back for less."""
-        return tuple(
-            min(self.costs[maker], pages[1] if pages else self.costs[maker])
-            for maker, pages in zip(self.maker, self.pages, strict=True)
-        )
-
-    @cached_property
     def base_cost(self) -> int:
         """Every node once: no plan costs less."""
         return sum(self.costs)
@@ -115,3 +107,36 @@ def profile(work: Workload, last: Sequence[int]) -> tuple[int, ...]:
         total += change
         live.append(total)
     return tuple(live)
+
+
+def weigh(work: Workload, codes: Sequence[int]) -> tuple[int, int]:
+    """Return what a plan costs, and the most bytes it has in use at once."""
+    cost, last, current = 0, list[int](), dict[int, int]()
+    stored: set[int] = set()
+    for position, code in enumerate(codes):
+        if code < 0:
+            write, read = work.pages[~code] or (0, 0)
+            cost += read + (0 if ~code in stored else write)
+            stored.add(~code)
+        else:
+            cost += work.costs[code]
+        for tensor in work.reads[code] if code >= 0 else ():
+            last[current[tensor]] = position
+        for tensor in work.makes[code] if code >= 0 else (~code,):
+            current[tensor] = len(last)
+            last.append(position)
+    return cost, _peak(work, codes, last)
+
+
+def _peak(work: Workload, codes: Sequence[int], last: Sequence[int]) -> int:
+    """Return the peak; `last` has the position of each life's last use, in order of birth."""
+    dying = [0] * (len(codes) + 1)
+    used = peak = life = 0
+    for position, code in enumerate(codes):
+        for tensor in work.makes[code] if code >= 0 else (~code,):
+            used += work.sizes[tensor]
+            dying[last[life]] += work.sizes[tensor]
+            life += 1
+        peak = max(peak, used + (work.scratch[code] if code >= 0 else 0))
+        used -= dying[position]
+    return peak

@@ -7,11 +7,13 @@ from bisect import bisect_left
 
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.optimal.repair import KeepGoing
-from hedgerow_plans.planning.optimal.returns import Moment, cheapest_return
+from hedgerow_plans.planning.optimal.returns import Effort, Moment, cheapest_return
 from hedgerow_plans.planning.optimal.timeline import Codes
 
 _DEEPEST = 200
 _LONGEST = 8
+_VISITS_PER_NODE = 300
+"""How many tensors may be looked at, for each node, in search of what to evict: beyond it others are quicker."""
 
 
 class _Stuck(Exception):  # noqa: N818 - not an error, the search goes on without
@@ -25,6 +27,7 @@ class _Demand:
         self._live: dict[int, None] = {}
         self._stored: set[int] = set()
         self._used = 0
+        self._effort = Effort(_VISITS_PER_NODE * work.nodes)
 
     def run(self) -> None:
         for step in range(self._work.nodes):
@@ -52,7 +55,7 @@ class _Demand:
 
     def _fetch(self, tensor: int, locked: frozenset[int], step: int, depth: int) -> None:
         work, maker = self._work, self._work.maker[tensor]
-        back = cheapest_return(work, tensor, self._moment(step), float("inf"))
+        back = cheapest_return(work, tensor, self._moment(step), float("inf"), self._effort)
         if back is None:
             raise _Stuck
         if back[1][-1] < 0:
@@ -87,6 +90,8 @@ class _Demand:
             self._evict(victim)
 
     def _victim(self, locked: frozenset[int], step: int) -> int | None:
+        if self._effort.visits_left < 0:
+            raise _Stuck
         best, least, moment = None, float("inf"), self._moment(step)
         for tensor in self._live:
             size = self._work.sizes[tensor]
@@ -96,7 +101,7 @@ class _Demand:
             if following is None:
                 return tensor
             worth = size * (following - step + 1) ** self._patience
-            back = cheapest_return(self._work, tensor, moment, least * worth)
+            back = cheapest_return(self._work, tensor, moment, least * worth, self._effort)
             if back is not None and (back[0] + 1) / worth < least:
                 best, least = tensor, (back[0] + 1) / worth
         return best

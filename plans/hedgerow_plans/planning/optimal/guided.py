@@ -51,7 +51,7 @@ class _Guided:
     def _keep(self, tensor: int, step: int, stage: int) -> bool:
         relaxation, readers = self._relaxation, self._work.readers[tensor]
         if not relaxation.modelled[tensor]:
-            return any(node > step for node in readers)
+            return step < relaxation.last[tensor]
         if self._chosen(relaxation.stay, tensor, stage + 1):
             return True
         if any(node > step and relaxation.stage[node] == stage for node in readers):

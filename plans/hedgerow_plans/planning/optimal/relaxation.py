@@ -22,6 +22,9 @@ Slot = tuple[int, int]
 _INNER_SHARE = 20
 """A recomputation is given a memory row of its own if it needs more than one part in this many of the budget."""
 
+_NEGLIGIBLE_SHARE = 1000
+"""The smallest tensors, together at most one part in this many of the budget, count as always there: no columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -54,6 +57,15 @@ class Model:
         self.rows.append(Row(list(merged.items()), most, kind))
 
 
+@dataclass(frozen=True, slots=True)
+class _There:
+    """A tensor that is in memory: its bytes, and what columns add or take off."""
+
+    tensor: int
+    bytes: int
+    terms: Terms
+
+
 class Relaxation:
     """The model of a workload, a budget and a row of stages."""
 
@@ -67,7 +79,11 @@ class Relaxation:
         self.fetch: dict[Slot, int] = {}
         self.through: dict[Slot, int] = {}
         self.out: dict[int, int] = {}
-        self.modelled = [last > maker + 1 for last, maker in zip(self.last, work.maker, strict=True)]
+        negligible = _negligible(work, budget)
+        self.modelled = [
+            last > maker + 1 and tensor not in negligible
+            for tensor, (last, maker) in enumerate(zip(self.last, work.maker, strict=True))
+        ]
         self._add_columns()
         self._add_rows()
         self._add_memory_rows()
@@ -172,21 +188,46 @@ class Relaxation:
 
     def _add_inner_rows(self) -> None:
         """Give recomputations room: each happens somewhere in its stage, beside what is there during all of it."""
-        beside: dict[int, Terms] = {}
-        for (tensor, stage), column in self.through.items():
-            if stage > self.stage[self.work.maker[tensor]] and self.work.sizes[tensor]:
-                beside.setdefault(stage, []).append((column, self.work.sizes[tensor]))
-        owners = {column: tensor for (tensor, _), column in self.through.items()}
+        beside = [self._throughout(stage) for stage in range(len(self.borders) - 1)]
         for (node, stage), column in self.again.items():
             needed = self.work.working_sets[node]
-            if stage in beside and needed * _INNER_SHARE >= self.budget:
-                own = {*self.work.reads[node], *self.work.makes[node]}
-                terms = [(other, size) for other, size in beside[stage] if owners[other] not in own]
-                if sum(size for _, size in terms) + needed > self.budget:
-                    self.model.at_most([*terms, (column, needed)], self.budget, "inner")
+            if needed * _INNER_SHARE < self.budget:
+                continue
+            own = {*self.work.reads[node], *self.work.makes[node]}
+            fixed = sum(there.bytes for there in beside[stage] if there.tensor not in own)
+            terms = [term for there in beside[stage] if there.tensor not in own for term in there.terms]
+            if fixed + sum(size for _, size in terms if size > 0) + needed > self.budget:
+                self.model.at_most([*terms, (column, needed)], self.budget - fixed, "inner")
+
+    def _throughout(self, stage: int) -> list[_There]:
+        """Return what was made before a stage and is in memory at each of its refreshes unless it is one of them.
+
+        That is what stays beyond the stage, and what its last step reads: no refresh of the stage comes later.
+        """
+        work, begin, last_step = self.work, self.borders[stage], self.borders[stage + 1] - 1
+        there: dict[int, _There] = {}
+        for (tensor, at), column in self.through.items():
+            if at == stage and work.maker[tensor] < begin:
+                there[tensor] = _There(tensor, 0, [(column, work.sizes[tensor])])
+        for tensor in work.reads[last_step]:
+            if work.maker[tensor] < begin:
+                taken_off = [(column, -work.sizes[tensor]) for column in self.refreshes(tensor, stage)]
+                there[tensor] = _There(tensor, work.sizes[tensor], taken_off)
+        return [item for item in there.values() if work.sizes[item.tensor]]
 
     def memory_rows(self) -> Iterator[tuple[int, int]]:
         """Yield (step, number of the row) of the memory rows."""
         for number, row in enumerate(self.model.rows):
             if row.kind.startswith("memory at "):
                 yield int(row.kind.removeprefix("memory at ")), number
+
+
+def _negligible(work: Workload, budget: int) -> set[int]:
+    """Return the smallest tensors that together hardly matter; keeping them for nothing only lowers the bound."""
+    left, chosen = budget // _NEGLIGIBLE_SHARE, set[int]()
+    for tensor in sorted(range(len(work.sizes)), key=work.sizes.__getitem__):
+        left -= work.sizes[tensor]
+        if left < 0:
+            break
+        chosen.add(tensor)
+    return chosen

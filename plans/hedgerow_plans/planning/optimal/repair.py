@@ -7,13 +7,14 @@ byte of overflow it removes is made; a tensor that was cut before counts as dear
 
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
+from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.optimal.returns import Moment, cheapest_return
-from hedgerow_plans.planning.optimal.timeline import Span, Timeline
+from hedgerow_plans.planning.optimal.timeline import Positions, Span, Timeline
 
 KeepGoing = Callable[[], bool]
 
@@ -76,17 +77,24 @@ def repair(line: Timeline, budget: int, keep_going: KeepGoing, taste: Taste = PL
 
 
 def _best_cut(line: Timeline, budget: int, place: int, weight: Callable[[int], float]) -> Cut | None:
+    """Return the cut with the least cost for each byte of overflow it removes on balance, or else in itself."""
     overflow = _Overflow(line, budget, place)
-    best, least = None, np.inf
+    best, least, second, least_of_second = None, np.inf, None, np.inf
     for floor, factor, span in sorted(_ranked(line, overflow, weight)):
         if floor >= least:
             break
         for position, relief in overflow.returns(span):
             found = cheapest_return(line.work, span[0], overflow.moment(position), least * relief / factor)
-            if found is not None and (found[0] + 1) / relief * factor < least:
-                least = (found[0] + 1) / relief * factor
-                best = Cut(found[0], relief, span[0], position, found[1])
-    return best
+            if found is None:
+                continue
+            gain = relief - overflow.added(span[0], position, found[1])
+            if gain > 0 and (found[0] + 1) / gain * factor < least:
+                least = (found[0] + 1) / gain * factor
+                best = Cut(found[0], gain, span[0], position, found[1])
+            elif gain <= 0 and best is None and (found[0] + 1) / relief * factor < least_of_second:
+                least_of_second = (found[0] + 1) / relief * factor
+                second = Cut(found[0], relief, span[0], position, found[1])
+    return best or second
 
 
 def _ranked(
@@ -97,7 +105,13 @@ def _ranked(
         if line.work.sizes[span[0]]:
             factor = weight(span[0])
             relief = overflow.relief(span[0], span[1], span[2])
-            yield (line.work.least_returns[span[0]] + 1) / relief * factor, factor, span
+            yield (_least_return(line, span[0]) + 1) / relief * factor, factor, span
+
+
+def _least_return(line: Timeline, tensor: int) -> int:
+    """Return what nothing that brings a tensor back costs less than."""
+    again, pages = line.work.costs[line.work.maker[tensor]], line.work.pages[tensor]
+    return again if pages is None else min(again, pages[1] + (0 if line.stored(tensor) else pages[0]))
 
 
 def cuts(line: Timeline, budget: int, place: int) -> list[Cut]:
@@ -115,12 +129,12 @@ class _Overflow:
     """Where a sequence overflows, and how much of that a cut removes."""
 
     def __init__(self, line: Timeline, budget: int, place: int) -> None:
-        self.place, self._line = place, line
+        self.place, self._line, self._budget = place, line, budget
         over = line.memory - budget
-        self._over = np.maximum(over, 0)
         hot = np.nonzero(over > 0)[0]
         self._hot: list[int] = hot.tolist()
-        self._hot_bytes: list[int] = over[hot].tolist()
+        self._hot_bytes = np.concatenate([[0], over[hot]])
+        self._relieved: dict[int, Positions] = {}
         self._after = self._stretch_end()
         self._moments: dict[int, Moment] = {}
 
@@ -133,11 +147,23 @@ class _Overflow:
 
     def relief(self, tensor: int, before: int, position: int) -> float:
         """Return the bytes of overflow that go away if a tensor is gone from after `before` until `position`."""
-        size = self._line.work.sizes[tensor]
         low, high = bisect_right(self._hot, before), bisect_left(self._hot, position)
-        if high - low > 32:
-            return float(np.minimum(self._over[before + 1 : position], size).sum())
-        return float(sum(min(size, extra) for extra in self._hot_bytes[low:high]))
+        total = self._relieved_by(self._line.work.sizes[tensor])
+        return float(total[high] - total[low])
+
+    def _relieved_by(self, size: int) -> Positions:
+        """Return, by number of overfull positions from the left, what a cut of that many bytes relieves."""
+        if size not in self._relieved:
+            self._relieved[size] = np.cumsum(np.minimum(self._hot_bytes, size))
+        return self._relieved[size]
+
+    def added(self, tensor: int, position: int, codes: Sequence[int]) -> float:
+        """Return the bytes of new overflow while a tensor is brought back at a position."""
+        if len(codes) < 2:
+            return 0.0
+        work = self._line.work
+        room = self._budget - self._line.across(position) + work.sizes[tensor]
+        return sum(max(0, used - room) for used in _chain_bytes(work, codes))
 
     def returns(self, span: Span) -> Iterator[tuple[int, float]]:
         """Yield where a tensor may come back, and the bytes of overflow removed."""
@@ -151,6 +177,16 @@ class _Overflow:
         if position not in self._moments:
             self._moments[position] = moment_at(self._line, position)
         return self._moments[position]
+
+
+def _chain_bytes(work: Workload, codes: Sequence[int]) -> Iterator[int]:
+    """Yield the bytes that operations in a row have in use of their own: what they make lives until they read it."""
+    last = {tensor: number for number, code in enumerate(codes) if code >= 0 for tensor in work.reads[code]}
+    made: set[int] = set()
+    for number, code in enumerate(codes):
+        made.update(work.makes[code] if code >= 0 else (~code,))
+        yield sum(work.sizes[tensor] for tensor in made) + (work.scratch[code] if code >= 0 else 0)
+        made -= {tensor for tensor in made if last.get(tensor, number + 1) <= number}
 
 
 def moment_at(line: Timeline, position: int) -> Moment:

@@ -19,18 +19,27 @@ class Moment:
 
 
 @dataclass(slots=True)
+class Effort:
+    """How many tensors may still be looked at, over many returns: counted, so that runs repeat."""
+
+    visits_left: float = float("inf")
+
+
+@dataclass(slots=True)
 class _Return:
     """The operations that bring a tensor back, as they are found."""
 
     work: Workload
     moment: Moment
     most: float
+    effort: Effort
     cost: int = 0
     codes: list[int] = field(default_factory=list)
     present: set[int] = field(default_factory=set)
 
     def fetch(self, tensor: int, depth: int) -> bool:
         """Add what brings a tensor back; False if nothing does for less than the most it may cost."""
+        self.effort.visits_left -= 1
         if tensor in self.present or (depth and self.moment.is_alive(tensor)):
             return True
         pages, maker = self._page_cost(tensor), self.work.maker[tensor]
@@ -65,7 +74,9 @@ class _Return:
         return pages[1] + (0 if self.moment.is_stored(tensor) else pages[0])
 
 
-def cheapest_return(work: Workload, tensor: int, moment: Moment, most: float) -> tuple[int, list[int]] | None:
+def cheapest_return(
+    work: Workload, tensor: int, moment: Moment, most: float, effort: Effort | None = None
+) -> tuple[int, list[int]] | None:
     """Return cost and operations that bring a tensor back, or None if that costs more than `most`."""
-    search = _Return(work, moment, most)
+    search = _Return(work, moment, most, effort or Effort())
     return (search.cost, search.codes) if search.fetch(tensor, 0) else None

@@ -6,7 +6,7 @@ limit give the same plan.
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,6 +59,14 @@ class Standing:
         return (self.cost - self.bound) / self.bound if self.bound else float(self.cost > 0)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Overflow:
+    """By how many bytes a sequence overflows, and the ends of stages that make the relaxation see it."""
+
+    bytes: int
+    ends: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Search:
     """A search under way."""
@@ -102,16 +110,19 @@ class Search:
         going = self.options.keep_going
         for codes in known:
             self._finish(Timeline(self.work, codes))
-        straight = Timeline(self.work, range(self.work.nodes))
-        self._from(straight, careful=False)
-        for patience in _PATIENCES if not self.is_done() else ():
-            demanded = on_demand(self.work, self.budget, patience, going)
-            if demanded is not None:
-                self._finish(Timeline(self.work, demanded))
+        self._on_demand(_PATIENCES[0], going)
+        self._from(Timeline(self.work, range(self.work.nodes)), careful=False)
+        if not self.is_done():
+            self._on_demand(_PATIENCES[1], going)
         if self.best is None:
             self._from(Timeline(self.work, range(self.work.nodes)), careful=True)
         if self.best is None:
             self._insist()
+
+    def _on_demand(self, patience: float, going: KeepGoing) -> None:
+        demanded = on_demand(self.work, self.budget, patience, going)
+        if demanded is not None:
+            self._finish(Timeline(self.work, demanded))
 
     def _insist(self) -> None:
         """Nothing fits yet: repair with noise until something does."""
@@ -171,27 +182,38 @@ class Search:
             self._from(Timeline(self.work, codes), careful=True)
         self._refine(relaxation, overfull)
 
-    def _overfull(self, line: Timeline) -> dict[int, int]:
-        """Return, by step, by how many bytes a sequence overflows at or before it."""
-        over: dict[int, int] = {}
+    def _overfull(self, line: Timeline) -> dict[int, _Overflow]:
+        """Return, by step, how a sequence overflows at or before it."""
+        over: dict[int, _Overflow] = {}
         for position in np.nonzero(line.memory > self.budget)[0].tolist():
             step = min(line.step_at(position), self.work.nodes - 1)
-            over[step] = max(over.get(step, 0), int(line.memory[position]) - self.budget)
+            extra = int(line.memory[position]) - self.budget
+            if step not in over or extra > over[step].bytes:
+                over[step] = _Overflow(extra, (step + 1, *self._begin_of_place(line, position, extra)))
         return over
 
-    def _refine(self, relaxation: Relaxation, overfull: dict[int, int]) -> None:
-        """End a stage at the worst overflow of each; where they all do already, take bytes off for the guide."""
-        worst: dict[int, tuple[int, int]] = {}
-        for step, extra in overfull.items():
-            if step + 1 not in self.ends:
+    def _begin_of_place(self, line: Timeline, position: int, extra: int) -> Iterator[int]:
+        """Yield the end of the stage before a refresh: where the youngest of the large tensors beside it is born.
+
+        What was made before a stage and stays, or is read by its last step, is there whenever the stage refreshes.
+        """
+        if line.is_repeat(position):
+            beside = [tensor for tensor, _, _ in line.spanning(position) if self.work.sizes[tensor] * 4 >= extra]
+            yield from [max(self.work.maker[tensor] for tensor in beside) + 1] if beside else []
+
+    def _refine(self, relaxation: Relaxation, overfull: dict[int, _Overflow]) -> None:
+        """End stages where the worst overflow of each wants it; where they all do already, take bytes off the guide."""
+        worst: dict[int, _Overflow] = {}
+        for step, overflow in overfull.items():
+            if not self.ends.issuperset(overflow.ends):
                 stage = relaxation.stage[step]
-                worst[stage] = max(worst.get(stage, (0, 0)), (extra, step))
+                worst[stage] = max(worst.get(stage, overflow), overflow)
         if worst:
-            self.ends |= {step + 1 for _, step in worst.values()}
+            self.ends.update(*(overflow.ends for overflow in worst.values()))
             self.tightened = {}
         elif overfull:
-            for step, extra in overfull.items():
-                self.tightened[step] = self.tightened.get(step, 0) + extra
+            for step, overflow in overfull.items():
+                self.tightened[step] = self.tightened.get(step, 0) + overflow.bytes
         else:
             self._look_closer()
 

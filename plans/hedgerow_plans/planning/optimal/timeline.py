@@ -197,8 +197,7 @@ class Timeline:
 
     def _open(self, position: int, code: int) -> int:
         """Make room for an operation; its memory is what lives across the place."""
-        length = len(self.codes)
-        across = int(self._memory[position]) - self._own_bytes(self.codes[position]) if position < length else 0
+        length, across = len(self.codes), self.across(position)
         if length == len(self._memory):
             self._memory = np.concatenate([self._memory, np.zeros_like(self._memory)])
         self._memory[position + 1 : length + 1] = self._memory[position:length]
@@ -209,6 +208,12 @@ class Timeline:
         self.codes.insert(position, code)
         self._ids.insert(position, operation)
         return operation
+
+    def across(self, position: int) -> int:
+        """Return the bytes of what lives across the place before an operation."""
+        if position >= len(self.codes):
+            return 0
+        return int(self._memory[position]) - self._own_bytes(self.codes[position])
 
     def _own_bytes(self, code: int) -> int:
         """Return the bytes that begin with an operation: what it brings into memory, and its scratch."""

@@ -9,6 +9,7 @@ A tensor is dropped only if its whole ancestry may still run when it is read nex
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from hedgerow_plans.planning.abstract.workload import Workload
 
@@ -23,16 +24,32 @@ class _Stuck(Exception):  # noqa: N818 - it is a way out, not an error
     """Nothing more can be dropped, or it leads nowhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A live tensor that may be dropped, with everything a score looks at."""
+class Candidate(Protocol):
+    """A live tensor that may be dropped; what a score does not ask for is not computed."""
 
-    size: int
-    cost: int  # of its own node
-    chain_cost: int  # of its node and all ancestors that would have to run again
-    neighbourhood_cost: int  # the same and all missing tensors that depend on it
-    idle: int  # cost spent since it was last used
-    remaining_steps: int  # until it is read for the last time
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+
+    @property
+    def cost(self) -> int:
+        """What its own node costs."""
+
+    @property
+    def chain_cost(self) -> int:
+        """What its node and all ancestors that would have to run again cost."""
+
+    @property
+    def neighbourhood_cost(self) -> int:
+        """The same and all missing tensors that depend on it."""
+
+    @property
+    def idle(self) -> int:
+        """What was spent since it was last used."""
+
+    @property
+    def remaining_steps(self) -> int:
+        """How many steps until it is read for the last time."""
 
 
 Score = Callable[[Candidate], float]
@@ -55,7 +72,7 @@ class _Run:
     """One pass over the nodes with a limited memory."""
 
     def __init__(self, work: Workload, capacity_bytes: int, score: Score) -> None:
-        self._work, self._capacity, self._score = work, capacity_bytes, score
+        self.work, self._capacity, self._score = work, capacity_bytes, score
         self.codes: list[int] = []
         self._live: dict[int, int] = {}  # tensor to the clock of its last use
         self._used = 0
@@ -64,14 +81,14 @@ class _Run:
         self._deadlines = _deadlines(work)
 
     def all(self) -> None:
-        for step in range(self._work.nodes):
+        for step in range(self.work.nodes):
             self._execute(step, frozenset(), step, 0)
 
     def _execute(self, node: int, locked: frozenset[int], step: int, depth: int) -> None:
         """Run a node for the sake of `step`, after all it reads was brought back."""
-        if depth > _DEEPEST or len(self.codes) > _LONGEST * self._work.nodes:
+        if depth > _DEEPEST or len(self.codes) > _LONGEST * self.work.nodes:
             raise _Stuck
-        work = self._work
+        work = self.work
         mine = locked.union(work.reads[node])
         for tensor in work.reads[node]:
             if tensor not in self._live:
@@ -90,10 +107,10 @@ class _Run:
     def _let_go(self, node: int, locked: frozenset[int], step: int) -> None:
         """Note the use of a node's tensors, and free those that nobody reads any more."""
         first_open = step + 1 if node == step else step
-        for tensor in (*self._work.reads[node], *self._work.makes[node]):
+        for tensor in (*self.work.reads[node], *self.work.makes[node]):
             self._live[tensor] = self._clock
             is_wanted = tensor in locked or self._next_read(tensor, first_open) is not None
-            if not is_wanted and not (node != step and tensor in self._work.makes[node]):
+            if not is_wanted and not (node != step and tensor in self.work.makes[node]):
                 self._drop(tensor)
 
     def _make_room(self, wanted_bytes: int, locked: frozenset[int], step: int) -> None:
@@ -101,55 +118,80 @@ class _Run:
             candidates = [tensor for tensor in self._live if tensor not in locked and self._may_drop(tensor, step)]
             if not candidates:
                 raise _Stuck
-            self._drop(min(candidates, key=lambda tensor: (self._score(self._candidate(tensor, step)), tensor)))
+            self._drop(min(candidates, key=lambda tensor: (self._score(_Live(self, tensor, step)), tensor)))
 
     def _may_drop(self, tensor: int, step: int) -> bool:
         reader = self._next_read(tensor, step)
-        return reader is None or reader <= self._deadlines[self._work.maker[tensor]]
+        return reader is None or reader <= self._deadlines[self.work.maker[tensor]]
 
     def _drop(self, tensor: int) -> None:
         if self._live.pop(tensor, None) is not None:
-            self._used -= self._work.sizes[tensor]
+            self._used -= self.work.sizes[tensor]
 
     def _next_read(self, tensor: int, step: int) -> int | None:
-        readers = self._work.readers[tensor]
+        readers = self.work.readers[tensor]
         at = bisect_left(readers, step)
         return readers[at] if at < len(readers) else None
 
-    def _candidate(self, tensor: int, step: int) -> Candidate:
-        work = self._work
-        chain = set(self._chain(tensor))
-        ahead = {work.maker[other] for other in self._missing_behind(tensor)}
-        readers = work.readers[tensor]
-        return Candidate(
-            size=work.sizes[tensor],
-            cost=work.costs[work.maker[tensor]],
-            chain_cost=sum(work.costs[node] for node in chain),
-            neighbourhood_cost=sum(work.costs[node] for node in chain | ahead),
-            idle=self._clock - self._live[tensor],
-            remaining_steps=max(readers[-1] - step, 0) if readers else 0,
-        )
+    def idle(self, tensor: int) -> int:
+        """Return what was spent since a tensor was last used."""
+        return self._clock - self._live[tensor]
 
-    def _chain(self, tensor: int) -> Iterator[int]:
+    def chain(self, tensor: int) -> Iterator[int]:
         """Yield the nodes that would have to run to bring a tensor back."""
-        stack, seen = [self._work.maker[tensor]], set()
+        stack, seen = [self.work.maker[tensor]], set()
         while stack:
             node = stack.pop()
             if node not in seen:
                 seen.add(node)
                 yield node
-                stack += [self._work.maker[read] for read in self._work.reads[node] if read not in self._live]
+                stack += [self.work.maker[read] for read in self.work.reads[node] if read not in self._live]
 
-    def _missing_behind(self, tensor: int) -> Iterator[int]:
+    def missing_behind(self, tensor: int) -> Iterator[int]:
         """Yield the missing tensors that cannot be made without this one."""
         stack, seen = [tensor], {tensor}
         while stack:
-            for reader in self._work.readers[stack.pop()]:
-                for made in self._work.makes[reader]:
+            for reader in self.work.readers[stack.pop()]:
+                for made in self.work.makes[reader]:
                     if made not in seen and self._made[made] and made not in self._live:
                         seen.add(made)
                         stack.append(made)
                         yield made
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """A candidate at a step of a run."""
+
+    run: _Run
+    tensor: int
+    step: int
+
+    @property
+    def size(self) -> int:
+        return self.run.work.sizes[self.tensor]
+
+    @property
+    def cost(self) -> int:
+        return self.run.work.costs[self.run.work.maker[self.tensor]]
+
+    @property
+    def chain_cost(self) -> int:
+        return sum(map(self.run.work.costs.__getitem__, self.run.chain(self.tensor)))
+
+    @property
+    def neighbourhood_cost(self) -> int:
+        ahead = {self.run.work.maker[other] for other in self.run.missing_behind(self.tensor)}
+        return sum(map(self.run.work.costs.__getitem__, ahead.union(self.run.chain(self.tensor))))
+
+    @property
+    def idle(self) -> int:
+        return self.run.idle(self.tensor)
+
+    @property
+    def remaining_steps(self) -> int:
+        readers = self.run.work.readers[self.tensor]
+        return max(readers[-1] - self.step, 0) if readers else 0
 
 
 def _deadlines(work: Workload) -> list[int]:

@@ -3,77 +3,148 @@
 The bound covers every plan of this graph, micro-batch and order of first computations, with any number of
 recomputations and page-ins anywhere in the body; it does not cover other orders, other micro-batches or other layouts
 of the residents. It needs the extra `planner`, so nothing on a device imports this module.
+
+Everything the other strategies have is where the search starts, so none of them is ever cheaper. The search plans for
+bytes that are live at once; where its plan cannot be laid out in that many, it is repaired for a little less.
 """
 
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Row
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.planning.abstract.workload import weigh
 from hedgerow_plans.planning.body import Body, body_of
 from hedgerow_plans.planning.bounds import refusal, working_set_bytes
+from hedgerow_plans.planning.layout import Effort
 from hedgerow_plans.planning.lowering import lower
+from hedgerow_plans.planning.optimal.demand import on_demand
+from hedgerow_plans.planning.optimal.improve import Improver, fill
 from hedgerow_plans.planning.optimal.leanest import leanest
-from hedgerow_plans.planning.optimal.search import Options, Standing, search
+from hedgerow_plans.planning.optimal.repair import repair
+from hedgerow_plans.planning.optimal.search import Options, search
+from hedgerow_plans.planning.optimal.timeline import Timeline
 from hedgerow_plans.planning.problem import Problem
-from hedgerow_plans.planning.sequence import straight, trace
-from hedgerow_plans.planning.strategies import STRATEGIES
-from hedgerow_plans.planning.strategies.limits import Limits
+from hedgerow_plans.planning.sequence import Sequence, straight, trace
+from hedgerow_plans.planning.strategies import SEQUENCES
+from hedgerow_plans.planning.strategies.limits import Limits, forever
 
 NAME = "optimal"
 
 _MOVES, _ROUNDS = 80, 4
 """What a rung may spend; counted, so that the same request gives the same program."""
 
-_LAYOUT_ATTEMPTS = 4
-"""How often the search is asked for less because the layout could not pack what it found."""
+_TOLERANCE = 5e-4
+"""A gap that is as good as none: far below what a class's figures are exact to."""
+
+_STARTS = 2
+"""How many plans of other strategies the search begins with."""
+
+_LAYOUT_VISITS = 4_000_000
+"""How long a layout may be looked for: a fraction of a second, less than a search for a smaller one takes."""
+
+_LAYOUT_ATTEMPTS = 5
+"""How often a plan is made leaner because the layout could not pack it."""
 
 
-def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
-    """Plan with the least energy that the search, or any cheaper strategy, finds within the limits."""
-    body = body_of(problem)
-    known = [strategy(problem, limits) for strategy in STRATEGIES.values()]
-    plans = [found for found in known if isinstance(found, Plan)]
-    bound = body.work.base_cost
-    room = body.room(limits.budget_bytes)
-    for _ in range(_LAYOUT_ATTEMPTS):
-        standing = _search(body, room, limits)
-        bound = max(bound, standing.bound)
-        if standing.codes is None:
-            break
-        over = _lower_into(body, standing.codes, limits, plans)
-        if over <= 0:
-            break
-        room -= max(over, room // 16)
-    if not plans:
-        _lower_into(body, leanest(body.work, limits.seed, limits.keep_going), limits, plans)
-    if not plans:
-        return _refuse(body, limits)
-    best = min(plans, key=lambda found: (found.promise.step_picojoules, found.promise.peak_bytes))
-    return _bounded(body, replace(best, strategy=NAME), bound)
+def plan(problem: Problem, limits: Limits, known: Row[Sequence] | None = None) -> Plan | Infeasible:
+    """Plan with the least energy that the search, or any of the known sequences, has within the limits.
+
+    Without known ones those of all other strategies are made first.
+    """
+    attempt = _Attempt(body_of(problem), limits)
+    sequences = _of_others(problem, limits) if known is None else known
+    rivals = attempt.fitting(map(attempt.body.codes, sequences))
+    attempt.search(rivals[:_STARTS])
+    attempt.consider(rivals)
+    if attempt.best is None:
+        attempt.make_do()
+    if attempt.best is None:
+        attempt.consider(attempt.fitting([leanest(attempt.body.work, limits.seed, limits.keep_going)]))
+    return attempt.bounded() or _refuse(attempt.body, limits)
 
 
-def _lower_into(body: Body, codes: Row[int], limits: Limits, plans: list[Plan]) -> int:
-    """Lay a sequence out; note the plan if it fits, and return by how many bytes it does not."""
-    found = lower(body.problem, body.sequence(codes), NAME, limits.keep_going)
-    over = found.promise.peak_bytes - limits.budget_bytes
-    if over <= 0:
-        plans.append(found)
-    return over
+def _of_others(problem: Problem, limits: Limits) -> Iterator[Sequence]:
+    """Yield what the other strategies would run, while there is time."""
+    for sequences in SEQUENCES.values():
+        if limits.keep_going():
+            yield from sequences(problem, limits.keep_going)
 
 
-def _search(body: Body, room: int, limits: Limits) -> Standing:
-    slack = body.widest_room(limits.budget_bytes) - room
-    options = Options(limits.seed, _MOVES, _ROUNDS, keep_going=limits.keep_going, slack_bytes=slack)
-    return search(body.work, room, None, options)
+@dataclass(slots=True)
+class _Attempt:
+    """The cheapest plan so far that fits, and what no plan costs less than."""
 
+    body: Body
+    limits: Limits
+    best: Plan | None = None
+    cost: int | None = None  # of the best plan's body
+    bound: int = 0
 
-def _bounded(body: Body, found: Plan, bound: int) -> Plan:
-    """Write the proven bound into a plan."""
-    if not body.problem.costs.picojoules_per_flop:
-        return found
-    outside = found.bounds.no_overhead_picojoules - body.work.base_cost * found.micro_batches
-    least = outside + bound * found.micro_batches
-    return replace(found, bounds=replace(found.bounds, least_picojoules=least))
+    def fitting(self, plans: Iterable[list[int]]) -> list[tuple[int, list[int]]]:
+        """Return the plans that may fit with their costs, cheapest first."""
+        most = self.body.widest_room(self.limits.budget_bytes)
+        weighed = [(weigh(self.body.work, codes), codes) for codes in plans]
+        return sorted((cost, codes) for (cost, peak), codes in weighed if peak <= most)
+
+    def search(self, starts: Row[tuple[int, list[int]]]) -> None:
+        """Search with proof; what cannot be laid out is repaired for a little less room until it can."""
+        limits, room = self.limits, self.body.room(self.limits.budget_bytes)
+        slack = self.body.widest_room(limits.budget_bytes) - room
+        options = Options(limits.seed, _MOVES, _ROUNDS, _TOLERANCE, slack, limits.keep_going)
+        standing = search(self.body.work, room, None, options, [codes for _, codes in starts])
+        self.bound = standing.bound
+        codes, cost = standing.codes, standing.cost or 0
+        for _ in range(_LAYOUT_ATTEMPTS):
+            over = 0 if codes is None else self._lay_out(codes, cost)
+            if codes is None or over <= 0:
+                return
+            room -= max(over, room // 256)
+            codes, cost = self._leaner(codes, room)
+
+    def _leaner(self, codes: Row[int], room: int) -> tuple[Row[int] | None, int]:
+        """Return a plan like the given one for less room; it is quick, and is done even when time is up."""
+        work, limits = self.body.work, self.limits
+        line = Timeline(work, codes)
+        if not repair(line, room, forever):
+            return None, 0
+        fill(line, room, forever)
+        improver = Improver(work, room, None, line.codes, limits.seed)
+        for _ in range(_MOVES if limits.keep_going() else 0):
+            improver.move(limits.keep_going)
+        return improver.best, improver.best_cost
+
+    def make_do(self) -> None:
+        """Find any plan where nothing could be laid out so far: run on demand in less and less room."""
+        room = self.body.room(self.limits.budget_bytes)
+        for sixteenths in range(16, 2, -1):
+            codes = on_demand(self.body.work, room * sixteenths // 16, 1.0, forever)
+            if codes is not None and self._lay_out(codes, weigh(self.body.work, codes)[0]) <= 0:
+                return
+
+    def consider(self, rivals: Row[tuple[int, list[int]]]) -> None:
+        """Take the first sequence that is cheaper than the best and can be laid out, if there is one."""
+        for cost, codes in rivals:
+            if (self.cost is not None and cost >= self.cost) or self._lay_out(codes, cost) <= 0:
+                return
+
+    def _lay_out(self, codes: Row[int], cost: int) -> int:
+        """Lay a sequence out; note the plan if it fits, and return by how many bytes it does not."""
+        problem, budget_bytes = self.body.problem, self.limits.budget_bytes
+        effort = Effort(_LAYOUT_VISITS, enough=(budget_bytes - problem.residents.bytes))
+        found = lower(problem, self.body.sequence(codes), NAME, self.limits.keep_going, effort)
+        over = found.promise.peak_bytes - budget_bytes
+        if over <= 0 and (self.cost is None or cost < self.cost):
+            self.best, self.cost = found, cost
+        return over
+
+    def bounded(self) -> Plan | None:
+        """Return the best plan with the proven bound written into it."""
+        if self.best is None or not self.body.problem.costs.picojoules_per_flop:
+            return self.best
+        outside = self.best.bounds.no_overhead_picojoules - self.body.work.base_cost * self.best.micro_batches
+        least = outside + max(self.bound, self.body.work.base_cost) * self.best.micro_batches
+        return replace(self.best, bounds=replace(self.best.bounds, least_picojoules=least))
 
 
 def _refuse(body: Body, limits: Limits) -> Infeasible:
