@@ -3,17 +3,17 @@
 The caller verifies the result; the check must not depend on who planned.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hedgerow_plans.graph.ir import Role
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Infeasible, Plan, Program
-from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
+from hedgerow_plans.planning.ladder import Each, Task, build_ladder, plan_evaluation, training_problems
 from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
-from hedgerow_plans.planning.strategies import Strategy
+from hedgerow_plans.planning.strategies import SEQUENCES, Offering, Strategy
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
@@ -45,14 +45,20 @@ def build_program(
     keep_going: Callable[[], bool] = forever,
     measures: Measures | None = None,
     searching: Sequence[Strategy] = (),
+    *,
+    quick: Mapping[str, Offering] = SEQUENCES,
+    each: Each = map,
 ) -> Program | Infeasible:
-    """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
+    """Plan everything; raise GraphError with a sentence if model, method or settings make no graph.
+
+    `searching`, `quick` and `each` are the ladder's: which strategies are asked, and where they run.
+    """
     graphs = _graphs(request)
     residents = place_residents(graphs.all(), _frozen(graphs) if request.frozen_outside else ())
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
     limits = Limits(request.budget_bytes, request.seed, keep_going)
     problems = training_problems(task, graphs.direct, graphs.in_pieces)
-    rungs = build_ladder(problems, limits, request.floor_bytes, searching)
+    rungs = build_ladder(problems, limits, request.floor_bytes, searching, quick=quick, each=each)
     if isinstance(rungs, Infeasible):
         return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)

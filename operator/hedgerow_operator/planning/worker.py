@@ -6,9 +6,10 @@ Everything that goes in and comes out can be pickled. A program that does not ve
 import time
 from dataclasses import dataclass
 
+from hedgerow_operator.planning.solver import searching
 from hedgerow_plans import codec
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.plan import Infeasible, Program
+from hedgerow_plans.plan import Infeasible, Plan, Program
 from hedgerow_plans.program import ProgramRequest, build_program, difference
 from hedgerow_plans.resources.columns import plan_columns
 from hedgerow_plans.resources.execution_plan import PlanColumns, Rung
@@ -60,7 +61,7 @@ def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
     """Plan a program; strategies that search stop searching when the time is up."""
     began = time.monotonic()
     try:
-        program = build_program(request, lambda: time.monotonic() - began < timeout_seconds)
+        program = build_program(request, lambda: time.monotonic() - began < timeout_seconds, searching=searching())
     except GraphError as problem:
         return Unusable(str(problem), is_our_fault=False)
     if isinstance(program, Infeasible):
@@ -103,25 +104,33 @@ def summarise(program: Program, encoded: bytes) -> Summary:
         device_class=program.device_class,
         batch_size=program.batch_size,
         kernel_table=program.kernel_table,
-        rungs=tuple(
-            Rung(
-                micro_batch=rung.micro_batch,
-                strategy=rung.strategy,
-                peak_bytes=rung.promise.peak_bytes,
-                step_microjoules=rung.promise.step_picojoules // 10**6,
-                step_microseconds=rung.promise.step_nanoseconds // 10**3,
-                flops=rung.promise.step_flops,
-            )
-            for rung in program.rungs
-        ),
+        rungs=tuple(map(_rung, program.rungs)),
         floor_bytes=min(peaks),
         peak_bytes=max(peaks),
-        gap_percent=_gap_percent(program),
+        gap_percent=_percent(_worst_gap(program)),
     )
 
 
-def _gap_percent(program: Program) -> str:
-    """Return how far the largest layout is from the proven bound of its own steps."""
-    first = program.rungs[0]
-    bound = first.bounds.max_live_bytes
-    return f"{max(0.0, 100.0 * (first.promise.peak_bytes - bound) / bound):.2f}" if bound else "-"
+def _rung(plan: Plan) -> Rung:
+    return Rung(
+        micro_batch=plan.micro_batch,
+        strategy=plan.strategy,
+        peak_bytes=plan.promise.peak_bytes,
+        step_microjoules=plan.promise.step_picojoules // 10**6,
+        step_microseconds=plan.promise.step_nanoseconds // 10**3,
+        flops=plan.promise.step_flops,
+        least_microjoules=plan.proven_picojoules // 10**6,
+        gap_percent=_percent(plan.gap),
+        working_set_bytes=plan.bounds.working_set_bytes,
+        max_live_bytes=plan.bounds.max_live_bytes,
+    )
+
+
+def _worst_gap(program: Program) -> float | None:
+    """Return how far the energy of the ladder's worst rung may be from the least."""
+    gaps = [rung.gap for rung in program.rungs]
+    return None if None in gaps else max(gap for gap in gaps if gap is not None)
+
+
+def _percent(gap: float | None) -> str:
+    return "-" if gap is None else f"{100 * gap:.2f}"

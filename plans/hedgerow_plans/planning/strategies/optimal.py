@@ -27,6 +27,9 @@ _MOVES, _ROUNDS = 80, 4
 _LAYOUT_ATTEMPTS = 4
 """How often the search is asked for less because the layout could not pack what it found."""
 
+_LEANEST_PARTS = 32
+"""How closely the smallest budget with a plan is looked for, in parts of the way from the floor to keep-all."""
+
 
 def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
     """Plan with the least energy that the search, or any cheaper strategy, finds within the limits."""
@@ -45,9 +48,9 @@ def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
             break
         room -= max(over, room // 16)
     if not plans:
-        _lower_into(body, leanest(body.work, limits.seed, limits.keep_going), limits, plans)
-    if not plans:
-        return _refuse(body, limits)
+        lean = leanest(body.work, limits.seed, limits.keep_going, parts=_LEANEST_PARTS)
+        if _lower_into(body, lean, limits, plans) > 0:
+            return _refuse(body, lean, limits)
     best = min(plans, key=lambda found: (found.promise.step_picojoules, found.promise.peak_bytes))
     return _bounded(body, replace(best, strategy=NAME), bound)
 
@@ -76,9 +79,8 @@ def _bounded(body: Body, found: Plan, bound: int) -> Plan:
     return replace(found, bounds=replace(found.bounds, least_picojoules=least))
 
 
-def _refuse(body: Body, limits: Limits) -> Infeasible:
+def _refuse(body: Body, codes: Row[int], limits: Limits) -> Infeasible:
     """Say what the leanest plan found needs."""
-    codes = leanest(body.work, limits.seed, limits.keep_going)
     sequence = body.sequence(codes)
     needed = lower(body.problem, sequence, NAME, limits.keep_going).promise.peak_bytes
     plain = straight(body.problem)
