@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-import click
-
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_plans.methods.catalogue import (
     Adapter,
     Bias,
@@ -48,7 +47,7 @@ def parse_method(text: str) -> Method:
     name, *numbers = text.split(":")
     make = _NUMBERED.get((name, len(numbers)))
     if make is None or not all(map(_is_count, numbers)):
-        raise click.ClickException(f"{text!r} is not a method; write {HELP}.")
+        raise BadInput(f"{text!r} is not a method; write {HELP}.")
     return make(*map(int, numbers))
 
 

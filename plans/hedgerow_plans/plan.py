@@ -112,8 +112,12 @@ class Plan:
 
     @property
     def proven_picojoules(self) -> int:
-        """What a step costs at least: what was proven for the budget, or every node once."""
-        return max(self.bounds.least_picojoules, self.bounds.no_overhead_picojoules)
+        """What a step costs at least: what was proven for the budget, or every node once.
+
+        The first holds for the graph's own order; a plan in another order that costs less has nothing to gain.
+        """
+        least = max(self.bounds.least_picojoules, self.bounds.no_overhead_picojoules)
+        return min(least, self.promise.step_picojoules)
 
     @property
     def gap(self) -> float | None:

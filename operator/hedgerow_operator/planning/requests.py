@@ -56,14 +56,15 @@ def device_costs(device_class: DeviceClassSpec) -> DeviceCosts:
     )
 
 
-def program_key(request: ProgramRequest) -> str:
-    """Return the key of a program: equal keys give equal bytes."""
+def program_key(request: ProgramRequest, strategy: str | None = None) -> str:
+    """Return the key of a program: equal keys give equal bytes. Without a strategy all of them are asked."""
     parts = {
         "request": dataclasses.asdict(request),
         "method": _described(request.method),
         "optimizer": _described(request.optimizer),
         "planner": PLANNER_VERSION,
         "solver": solver(),
+        "strategy": strategy,
         "kernelTable": KERNEL_TABLE,
         "schema": PROGRAM_SCHEMA,
     }

@@ -4,11 +4,15 @@ Which solver planned is part of what a program depends on: another one, or none,
 """
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from hedgerow_plans.planning.strategies import Strategy
+from hedgerow_plans.planning.strategies import SEQUENCES, Offering, Strategy
 
 EXTRA = "planner"
+NAMES = (*SEQUENCES, "poet", "optimal")
+"""Every strategy for ladders; the last two need the solver."""
 _log = logging.getLogger(__name__)
 ABSENT = (
     f"The solver is not installed, so ladders come from the strategies that need none, without `optimal`: they may "
@@ -33,10 +37,23 @@ def say_how_planning_is_done() -> None:
         _log.warning(ABSENT)
 
 
-def searching() -> tuple[Strategy, ...]:
-    """Return the strategies that search with the solver, for `build_program`."""
-    if not solver():
-        return ()
-    from hedgerow_plans.planning.strategies import optimal  # noqa: PLC0415 - needs the solver
+@dataclass(frozen=True, slots=True)
+class Planners:
+    """Who is asked for a ladder: strategies that give all they have at once, and those that search for each plan."""
 
-    return (optimal.plan,)
+    quick: Mapping[str, Offering]
+    searching: tuple[Strategy, ...] = ()
+
+
+def planners(name: str | None = None) -> Planners:
+    """Return everything there is, or the strategy of a name alone; `optimal` starts from what all others found.
+
+    Raise ModuleNotFoundError if the strategy needs the solver and there is none.
+    """
+    if name is None and not solver():
+        return Planners(SEQUENCES)
+    if name is not None and name in SEQUENCES:
+        return Planners({name: SEQUENCES[name]})
+    from hedgerow_plans.planning.strategies import optimal, poet  # noqa: PLC0415 - they need the solver
+
+    return Planners({}, (poet.plan,)) if name == poet.NAME else Planners(SEQUENCES, (optimal.plan,))

@@ -6,10 +6,11 @@ Everything that goes in and comes out can be pickled. A program that does not ve
 import time
 from dataclasses import dataclass
 
-from hedgerow_operator.planning.solver import searching
+from hedgerow_operator.planning.solver import planners
 from hedgerow_plans import codec
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.plan import Infeasible, Plan, Program
+from hedgerow_plans.planning.ladder import Each
 from hedgerow_plans.program import ProgramRequest, build_program, difference
 from hedgerow_plans.resources.columns import plan_columns
 from hedgerow_plans.resources.execution_plan import PlanColumns, Rung
@@ -44,6 +45,7 @@ class Planned:
     encoded: bytes
     summary: Summary
     seconds: float
+    cut_short: bool = False  # the time was up: planning again may give other bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,23 @@ class Unusable:
 Outcome = Planned | Infeasible | Unusable
 
 
-def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A question that is answered with no when the time is up; other processes may be asked it too."""
+
+    end_seconds: float  # of the clock that all processes of a machine share
+
+    def __call__(self) -> bool:
+        """Whether there is time left."""
+        return time.monotonic() < self.end_seconds
+
+
+def plan(request: ProgramRequest, timeout_seconds: float, strategy: str | None = None, each: Each = map) -> Outcome:
     """Plan a program; strategies that search stop searching when the time is up."""
     began = time.monotonic()
+    keep_going, asked = Until(began + timeout_seconds), planners(strategy)
     try:
-        program = build_program(request, lambda: time.monotonic() - began < timeout_seconds, searching=searching())
+        program = build_program(request, keep_going, searching=asked.searching, quick=asked.quick, each=each)
     except GraphError as problem:
         return Unusable(str(problem), is_our_fault=False)
     if isinstance(program, Infeasible):
@@ -69,7 +83,8 @@ def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
     encoded = codec.encode(program)
     if violated := _violations(program, request.budget_bytes):
         return Unusable(violated, is_our_fault=True)
-    return Planned(encoded, summarise(program, encoded), time.monotonic() - began)
+    took = time.monotonic() - began
+    return Planned(encoded, summarise(program, encoded), took, cut_short=not keep_going())
 
 
 def check(encoded: bytes, request: ProgramRequest | None) -> Planned | Unusable:

@@ -66,8 +66,7 @@ class Hope:
     strategy: Strategy
     problem: Problem
     limits: Limits
-    known: tuple[Plan, ...]
-    to_the_floor: bool  # whether to ask for less than any known plan needs, where a search seldom finds one
+    budgets: tuple[int, ...]  # worth asking for, most memory first
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +111,9 @@ def build_ladder(
     if results:
         nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
         refusals.append(_refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes))
+    if not refusals:  # nothing quick was asked, and below the working sets nothing is searched for
+        answers = (keep_all.plan(problem, limits) for problem in problems)
+        refusals += [answer for answer in answers if isinstance(answer, Infeasible)]
     refused = min(refusals, key=lambda refusal: refusal.needed_bytes)
     return replace(refused, available_bytes=limits.budget_bytes, floor_bytes=min(map(working_set_bytes, problems)))
 
@@ -148,17 +150,18 @@ def _hopes(
     """
     lowest = min(range(len(problems)), key=lambda at: working_set_bytes(problems[at]))
     pages = problems[lowest].costs.page_in_bytes_per_second is not None
-    return [
-        Hope(strategy, problem, limits, tuple(known), to_the_floor=not known or (pages and at == lowest))
-        for at, problem in enumerate(problems)
-        for strategy in searching
-    ]
+    hopes = []
+    for at, problem in enumerate(problems if searching else ()):
+        to_the_floor = not known or (pages and at == lowest)
+        if budgets := _worth_searching(problem, limits.budget_bytes, known, to_the_floor=to_the_floor):
+            hopes += [Hope(strategy, problem, limits, tuple(budgets)) for strategy in searching]
+    return hopes
 
 
 def search_downwards(hope: Hope) -> Found:
     """Ask for less and less memory, where there is something to gain, until nothing is found or time is up."""
     plans: list[Plan] = []
-    for budget_bytes in _worth_searching(hope):
+    for budget_bytes in hope.budgets:
         result = hope.strategy(hope.problem, replace(hope.limits, budget_bytes=budget_bytes))
         if isinstance(result, Infeasible):
             return Found(tuple(plans), (result,))
@@ -168,16 +171,15 @@ def search_downwards(hope: Hope) -> Found:
     return Found(tuple(plans), ())
 
 
-def _worth_searching(hope: Hope) -> list[int]:
+def _worth_searching(problem: Problem, budget_bytes: int, known: Sequence[Plan], *, to_the_floor: bool) -> list[int]:
     """Return the chosen budgets for which the best known plan is not next to the cheapest there can be."""
-    least = hope.problem.picojoules(every_node_once(hope.problem))
-    budgets = chosen_budgets(hope.problem, hope.limits.budget_bytes)
+    least = problem.picojoules(every_node_once(problem))
     good_enough = least + least // WORTH_ONE_PART_IN
-    enough = [plan.promise.peak_bytes for plan in hope.known if 0 < plan.promise.step_picojoules <= good_enough]
-    top = min(enough, default=hope.limits.budget_bytes + 1)
-    own = [plan.promise.peak_bytes for plan in hope.known if _is_of(plan, hope.problem)]
-    bottom = 0 if hope.to_the_floor else min(own, default=top)
-    return [budget for budget in budgets if bottom <= budget < top]
+    enough = [plan.promise.peak_bytes for plan in known if 0 < plan.promise.step_picojoules <= good_enough]
+    top = min(enough, default=budget_bytes + 1)
+    own = [plan.promise.peak_bytes for plan in known if _is_of(plan, problem)]
+    bottom = 0 if to_the_floor else min(own, default=top)
+    return [budget for budget in chosen_budgets(problem, budget_bytes) if bottom <= budget < top]
 
 
 def _is_of(plan: Plan, problem: Problem) -> bool:
@@ -218,7 +220,9 @@ def _sharing_bounds(plans: Sequence[Plan]) -> Iterator[Plan]:
         alike = (other for other in plans if (other.graph, other.micro_batch) == (plan.graph, plan.micro_batch))
         roomier = (other for other in alike if other.promise.peak_bytes >= plan.promise.peak_bytes)
         least = max(other.bounds.least_picojoules for other in roomier)
-        yield replace(plan, bounds=replace(plan.bounds, least_picojoules=least))
+        if least <= plan.promise.step_picojoules:  # else its order is another than the one this was proven for
+            plan = replace(plan, bounds=replace(plan.bounds, least_picojoules=least))  # noqa: PLW2901
+        yield plan
 
 
 def pareto(plans: Iterable[Plan]) -> list[Plan]:
