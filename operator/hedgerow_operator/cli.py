@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from hedgerow_operator import bench_command, commands, layouts, papers, plan_command, zoo_commands
 from hedgerow_operator import classes as catalogue
-from hedgerow_operator import commands, layouts, papers, plan_command, zoo_commands
 from hedgerow_plans.protocol import keys as key_files
 
 
@@ -42,6 +42,7 @@ for command in (
     zoo_commands.models,
     papers.tables,
     plan_command.plan,
+    bench_command.bench,
     layouts.layout,
     catalogue.classes,
 ):

@@ -14,7 +14,7 @@ from hedgerow_operator.planning.ladders import Means, plan_ladder
 from hedgerow_operator.planning.worker import Planned
 from hedgerow_operator.plugin import plugin
 from hedgerow_plans import codec
-from hedgerow_plans.methods.catalogue import Last
+from hedgerow_plans.methods.catalogue import Full
 from hedgerow_plans.program import DeviceCosts, ProgramRequest
 from hedgerow_plans.protocol.keys import parse_private_key, parse_trusted_keys
 from hedgerow_plans.training.optimizers import Sgd
@@ -108,9 +108,9 @@ def test_searches_in_several_processes_give_the_same_bytes(tmp_path: Path) -> No
 def plan_request() -> ProgramRequest:
     return ProgramRequest(
         model="cnn-small",
-        method=Last(),
+        method=Full(),
         optimizer=Sgd(),
-        batch_size=2,
+        batch_size=4,
         device_class="board",
         costs=DeviceCosts(10**9, 100),
         budget_bytes=10**6,
@@ -121,7 +121,7 @@ def plan_request() -> ProgramRequest:
 @pytest.mark.parametrize("strategy", ["keep-all", "sqrt-n", "melon", "sage", "dtr", "tte", "poet", "optimal"])
 def test_any_strategy_can_be_asked_by_name(class_file: Path, strategy: str) -> None:
     code, text = run(
-        *("plan", "--model", "mlp", "--class-file", class_file, "--batch", "4", "--strategy", strategy, "-o", "json")
+        *("plan", "--model", "mlp", "--class-file", class_file, "--batch", "1", "--strategy", strategy, "-o", "json")
     )
     assert code == 0, text
     used = {rung["strategy"] for rung in json.loads(text)["rungs"]}
@@ -129,7 +129,7 @@ def test_any_strategy_can_be_asked_by_name(class_file: Path, strategy: str) -> N
 
 
 def test_a_plan_is_drawn(class_file: Path, tmp_path: Path) -> None:
-    arguments = ("plan", "--model", "mlp", "--class-file", class_file, "--batch", "4")
+    arguments = ("plan", "--model", "mlp", "--method", "lora:4", "--class-file", class_file, "--batch", "16")
     assert run(*arguments, "--plot", tmp_path / "plan.png", "--rung", "2")[0] == 0
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert run(*arguments, "--plot", tmp_path / "plan.svg")[0] == 0
