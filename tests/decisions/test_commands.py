@@ -1,7 +1,6 @@
 """Commands that need no cluster: what the zoo has, what fits, and keys."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,17 @@ from click.testing import CliRunner
 
 from hedgerow_operator import plan_command
 from hedgerow_operator.cli import hedgerow
-from hedgerow_operator.planning.ladders import Means, plan_ladder
-from hedgerow_operator.planning.worker import Planned
+from hedgerow_operator.planning.ladders import Searches
 from hedgerow_operator.plugin import plugin
 from hedgerow_plans import codec
 from hedgerow_plans.methods.catalogue import Full
-from hedgerow_plans.program import DeviceCosts, ProgramRequest
+from hedgerow_plans.models.perceptron import mlp
+from hedgerow_plans.planning.ladder import Hope, chosen_budgets, search_downwards
+from hedgerow_plans.planning.problem import DeviceCosts, Problem, pose
+from hedgerow_plans.planning.residents import place_residents
+from hedgerow_plans.planning.strategies import Limits, optimal
 from hedgerow_plans.protocol.keys import parse_private_key, parse_trusted_keys
+from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.verify import verify_program
 from support.worlds import BOARD
@@ -88,34 +91,21 @@ def test_a_ladder_is_planned_once_and_its_program_can_be_written(class_file: Pat
     assert peaks == [rung.promise.peak_bytes for rung in program.rungs]
 
 
-def test_searches_in_several_processes_give_the_same_bytes(tmp_path: Path) -> None:
-    costs = DeviceCosts(10**9, 100, 10**7, 10**7, 500, 500)
-    request = replace(plan_request(), costs=costs)
+def test_searches_in_several_processes_find_the_same_in_the_same_order() -> None:
+    problems = [chain(layers) for layers in (5, 7)]
+    hopes = [Hope(optimal.plan, it, Limits(10**9), tuple(chosen_budgets(it, 10**9)[1:4])) for it in problems]
     seen: list[tuple[int, int]] = []
 
     def report(done: int, count: int) -> None:
         seen.append((done, count))
 
-    several = plan_ladder(request, Means(None, 600, 2, None), report)
-    alone = plan_ladder(request, Means(None, 600, 1, None), lambda _done, _count: None)
-    assert isinstance(several, Planned)
-    assert isinstance(alone, Planned)
-    assert several.encoded == alone.encoded
-    assert seen[0][1] >= 2
-    assert seen[-1] == (seen[0][1], seen[0][1])
+    assert list(Searches(2, report)(search_downwards, hopes)) == list(map(search_downwards, hopes))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
-def plan_request() -> ProgramRequest:
-    return ProgramRequest(
-        model="cnn-small",
-        method=Full(),
-        optimizer=Sgd(),
-        batch_size=4,
-        device_class="board",
-        costs=DeviceCosts(10**9, 100),
-        budget_bytes=10**6,
-        input_shape=(1, 14, 14),
-    )
+def chain(layers: int) -> Problem:
+    graphs = differentiate(Full().apply(mlp(4, (16,), hidden=(16,) * layers)).graph, Sgd(), 16)
+    return pose(graphs.direct, place_residents(graphs.all()), DeviceCosts(10**9, 100), micro_batch=16)
 
 
 @pytest.mark.parametrize("strategy", ["keep-all", "sqrt-n", "melon", "sage", "dtr", "tte", "poet", "optimal"])

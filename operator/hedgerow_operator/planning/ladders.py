@@ -35,13 +35,13 @@ def plan_ladder(request: ProgramRequest, means: Means, report: Report) -> Outcom
         checked = worker.check(kept, request)
         if isinstance(checked, Planned):
             return checked
-    outcome = worker.plan(request, means.limit_seconds, means.strategy, _Searches(means.jobs, report))
+    outcome = worker.plan(request, means.limit_seconds, means.strategy, Searches(means.jobs, report))
     if memo and isinstance(outcome, Planned) and not outcome.cut_short:
         memo.write(key, outcome.encoded)
     return outcome
 
 
-class _Searches:
+class Searches:
     """Runs the searches of a ladder, in processes of their own if there are several, and tells how far they are."""
 
     def __init__(self, jobs: int, report: Report) -> None:
@@ -49,6 +49,7 @@ class _Searches:
         self._report = report
 
     def __call__(self, call: Callable[[Hope], Found], values: Iterable[Hope], /) -> Iterator[Found]:
+        """Yield what came back, in the order of what was asked."""
         hopes = list(values)
         processes = min(self._jobs, len(hopes))
         if processes < 2:
