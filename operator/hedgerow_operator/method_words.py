@@ -17,13 +17,14 @@ from hedgerow_plans.methods.catalogue import (
 )
 
 HELP = (
-    "full, last, lora:RANK, lora:RANK:ALPHA, bias, norm-last, adapter:WIDTH, lite-residual, lite-residual:residuals, "
-    "lite-residual:biases, sparse:BIASES or minilearn:FILTERS"
+    "full, last, lora (of rank 4), lora:RANK, lora:RANK:ALPHA, bias, norm-last, adapter:WIDTH, lite-residual, "
+    "lite-residual:residuals, lite-residual:biases, sparse:BIASES or minilearn:FILTERS"
 )
 
 _PLAIN: Mapping[str, Method] = {
     "full": Full(),
     "last": Last(),
+    "lora": Lora(4),
     "bias": Bias(),
     "norm-last": NormLast(),
     "lite-residual": LiteResidual(),

@@ -133,7 +133,11 @@ def test_a_plan_is_drawn(class_file: Path, tmp_path: Path) -> None:
 MISTAKES = {
     "no fit": (["--model", "mlp", "--budget", "1Ki"], 3, "bytes are needed, the budget is 1Ki (1024 bytes)"),
     "no model": (["--model", "huge"], 2, "There is no model 'huge' in the zoo; known are ad-autoencoder, "),
-    "no method": (["--model", "mlp", "--method", "magic"], 2, "'magic' is not a method; write full, last, lora:RANK"),
+    "no method": (
+        ["--model", "mlp", "--method", "magic"],
+        2,
+        "'magic' is not a method; write full, last, lora (of rank 4), lora:RANK",
+    ),
     "no shape": (["--model", "mlp", "--shape", "wide"], 2, "'wide' is not a shape; write one to four whole numbers"),
     "no size": (["--model", "mlp", "--budget", "much"], 2, "is not a size"),
     "no strategy of models": (["--model", "mlp", "--strategy", "greedy"], 2, "'greedy' plans no models; choose one of"),
