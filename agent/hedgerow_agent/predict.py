@@ -58,7 +58,7 @@ def _open_model(config: AgentConfig, store: Store, adapter: Adapter) -> Executor
     if not isinstance(found, inputs.Found):
         raise CannotPredict(found.message)
     weights = load_weights(found.file, adapter.weights.sha256)
-    executor = Executor(program, weights, adapter.seed, rung=len(program.rungs) - 1)
+    executor = Executor(program, weights, adapter.seed, len(program.rungs) - 1, config.storage.folder)
     if adapter.checkpoint is not None:
         content = store.checkpoints(adapter.job).read_delta(adapter.checkpoint)
         if content is None:

@@ -7,23 +7,28 @@ from pathlib import Path
 
 import click
 
+from hedgerow_operator import plan_pictures
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_operator.planning import bare
 from hedgerow_plans.bare import BadProblem
-from hedgerow_plans.planning.abstract.bare import TECHNIQUES
+from hedgerow_plans.planning.abstract.bare import STRATEGIES, TECHNIQUES
+from hedgerow_plans.planning.charts import chart_bare
 from hedgerow_plans.planning.optimal.search import Standing
 from hedgerow_plans.resources.quantities import parse_quantity
 
-BAD_PROBLEM, INFEASIBLE = 2, 3
+INFEASIBLE = 3
 
 
-def run(file: Path, request: bare.Request, *, as_json: bool) -> int:
-    """Plan the problem in a file, print what came out, and return the exit code."""
+def run(file: Path, request: bare.Request, plot: Path | None, *, as_json: bool) -> int:
+    """Plan the problem in a file, print what came out, draw it if asked, and return the exit code."""
     try:
         problem = bare.read_problem(file)
+        result = bare.plan_bare(problem, request, _progress())
     except BadProblem as mistake:
-        click.echo(f"Error: {mistake}", err=True)
-        return BAD_PROBLEM
-    result = bare.plan_bare(problem, request, _progress())
+        raise BadInput(str(mistake)) from None
+    if plot and isinstance(result, bare.BarePlan):
+        title = f"{problem.name or file.name}: {request.strategy}"
+        plan_pictures.write(chart_bare(title, problem, result.steps, request.budget_bytes), plot)
     if as_json:
         click.echo(json.dumps(result.document()))
     elif isinstance(result, bare.BarePlan):
@@ -34,9 +39,11 @@ def run(file: Path, request: bare.Request, *, as_json: bool) -> int:
 
 
 def request_from(
-    budget: str, deadline_factor: float | None, techniques: str, strategy: str, time_limit_seconds: float
+    budget: str, deadline_factor: float | None, techniques: str, strategy: str, limit_seconds: float | None
 ) -> bare.Request:
     """Return what the options ask for; raise click.UsageError with a sentence."""
+    if strategy not in STRATEGIES:
+        raise click.UsageError(f"{strategy!r} plans no bare problems; choose one of {', '.join(STRATEGIES)}.")
     chosen = frozenset(word.strip() for word in techniques.split(",") if word.strip())
     if not chosen <= TECHNIQUES:
         raise click.UsageError(f"{techniques!r} names unknown techniques; write {', '.join(sorted(TECHNIQUES))}.")
@@ -44,7 +51,8 @@ def request_from(
         budget_bytes = int(parse_quantity(budget))
     except ValueError as problem:
         raise click.UsageError(f"--budget {budget!r} is no number of bytes: {problem}") from None
-    return bare.Request(budget_bytes, deadline_factor, chosen, strategy, time_limit_seconds)
+    seconds = bare.DEFAULT_TIME_LIMIT_SECONDS if limit_seconds is None else limit_seconds
+    return bare.Request(budget_bytes, deadline_factor, chosen, strategy, seconds)
 
 
 def _summary(name: str, plan: bare.BarePlan) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import yaml
 
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_operator.tables import table
 from hedgerow_plans import catalogue
 from hedgerow_plans.resources.device_class import DeviceClass
@@ -26,7 +27,7 @@ def manifest(name: str) -> str:
     for file in _files():
         if file.name == f"{name}.yaml":
             return file.read_text(encoding="utf-8")
-    raise click.ClickException(f"There is no class {name!r} in the catalogue; known are {', '.join(names())}.")
+    raise BadInput(f"There is no class {name!r} in the catalogue; known are {', '.join(names())}.")
 
 
 def body(name: str) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def device_class(name: str) -> DeviceClass:
     """Return a class of the catalogue, read as the operator reads it."""
     parsed = parse_resource(DeviceClass, body(name))
     if isinstance(parsed, Unparsable):
-        raise click.ClickException(parsed.message)
+        raise BadInput(parsed.message)
     return parsed
 
 

@@ -5,13 +5,9 @@ from pathlib import Path
 import click
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from hedgerow_operator import bench_command, commands, layouts, papers, plan_command, zoo_commands
 from hedgerow_operator import classes as catalogue
-from hedgerow_operator import commands, layouts, papers, tables, zoo_commands
-from hedgerow_operator.method_words import HELP, parse_method
-from hedgerow_plans.extras import explain_missing_extra
-from hedgerow_plans.planning.abstract.bare import STRATEGIES
 from hedgerow_plans.protocol import keys as key_files
-from hedgerow_plans.resources.device_class import DeviceClass
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,69 +41,12 @@ for command in (
     commands.approve,
     zoo_commands.models,
     papers.tables,
+    plan_command.plan,
+    bench_command.bench,
     layouts.layout,
     catalogue.classes,
 ):
     hedgerow.add_command(command)
-
-
-@hedgerow.command()
-@click.argument("problem", required=False, type=click.Path(path_type=Path))
-@click.option("--model", help="A name that `hedgerow models` lists.")
-@click.option("--method", default="full", show_default=True, help=f"{HELP}.")
-@click.option("--class", "class_name", help="A device class that `hedgerow classes` lists.")
-@click.option("--class-file", type=click.Path(path_type=Path), help="A DeviceClass manifest (YAML) instead.")
-@click.option("--batch", "batch_size", default=32, show_default=True, type=click.IntRange(1, 65_536))
-@click.option("--budget", help="Plan for this much memory instead of the class's, such as 64Ki; of a problem: bytes.")
-@click.option("--deadline-factor", type=click.FloatRange(0), help="Of a problem: the most time, in times of keep-all.")
-@click.option("--techniques", default="recompute,page", show_default=True, help="Of a problem: what may be used.")
-@click.option("--strategy", type=click.Choice(STRATEGIES), default=STRATEGIES[0], show_default=True)
-@click.option("--time-limit", "seconds", default=10.0, show_default=True, type=click.FloatRange(0, min_open=True))
-@click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--classes", type=click.IntRange(2), help="How many classes it tells apart, if not the model's own.")
-@click.option("--shape", help="Shape of one sample, such as 1,28,28, if not the model's own.")
-@click.option("--momentum", default=0.0, show_default=True, type=click.FloatRange(0, 1, max_open=True))
-def plan(  # noqa: PLR0917 - click passes one argument per option
-    problem: Path | None,
-    model: str | None,
-    method: str,
-    class_name: str | None,
-    class_file: Path | None,
-    batch_size: int,
-    budget: str | None,
-    deadline_factor: float | None,
-    techniques: str,
-    strategy: str,
-    seconds: float,
-    output: str,
-    classes: int | None,
-    shape: str | None,
-    momentum: float,
-) -> None:
-    """Show the ladder of plans that devices of a class would get, or plan the bare PROBLEM in a JSON file."""
-    if problem is not None:
-        if budget is None:
-            raise click.UsageError("A problem needs --budget BYTES.")
-        try:
-            from hedgerow_operator import bare_command  # noqa: PLC0415 - the solver is an extra of its own
-        except ModuleNotFoundError as missing:
-            raise click.ClickException(explain_missing_extra("hedgerow plan", "planner", missing.name or "")) from None
-        request = bare_command.request_from(budget, deadline_factor, techniques, strategy, seconds)
-        raise SystemExit(bare_command.run(problem, request, as_json=output == "json"))
-    if model is None:
-        raise click.UsageError("Give a PROBLEM file, or --model and --class or --class-file.")
-    device_class = _chosen_class(class_name, class_file, budget)
-    input_shape = None if shape is None else tables.parse_shape(shape)
-    wish = tables.Wish(model, parse_method(method), batch_size, momentum, classes, input_shape)
-    click.echo(tables.ladder(wish, device_class))
-
-
-def _chosen_class(name: str | None, file: Path | None, budget: str | None) -> DeviceClass:
-    if file is not None and name is None:
-        return tables.read_device_class(file, budget)
-    if name is not None and file is None:
-        return tables.with_budget(catalogue.body(name), budget)
-    raise click.UsageError("Give --class with a name that `hedgerow classes` lists, or --class-file with a manifest.")
 
 
 @hedgerow.group()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_operator.tables import table
 from hedgerow_plans.planning.layout import Effort, Layout, lay_out
 from hedgerow_plans.planning.layout_problem import MOST_BYTES, parse_tensors
@@ -13,12 +14,6 @@ from hedgerow_plans.untrusted import Untrustworthy
 
 _EFFORT = Effort(visits=100_000_000, placements=10_000_000)
 """Far more than a time limit allows: at the terminal it is the time that counts."""
-
-
-class BadInput(click.ClickException):
-    """A file that does not say what it should; the sentence says where."""
-
-    exit_code = 2
 
 
 def read_within(file: Path, most_bytes: int) -> bytes:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-import click
-
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_plans.methods.catalogue import (
     Adapter,
     Bias,
@@ -18,13 +17,14 @@ from hedgerow_plans.methods.catalogue import (
 )
 
 HELP = (
-    "full, last, lora:RANK, lora:RANK:ALPHA, bias, norm-last, adapter:WIDTH, lite-residual, lite-residual:residuals, "
-    "lite-residual:biases, sparse:BIASES or minilearn:FILTERS"
+    "full, last, lora (of rank 4), lora:RANK, lora:RANK:ALPHA, bias, norm-last, adapter:WIDTH, lite-residual, "
+    "lite-residual:residuals, lite-residual:biases, sparse:BIASES or minilearn:FILTERS"
 )
 
 _PLAIN: Mapping[str, Method] = {
     "full": Full(),
     "last": Last(),
+    "lora": Lora(4),
     "bias": Bias(),
     "norm-last": NormLast(),
     "lite-residual": LiteResidual(),
@@ -48,7 +48,7 @@ def parse_method(text: str) -> Method:
     name, *numbers = text.split(":")
     make = _NUMBERED.get((name, len(numbers)))
     if make is None or not all(map(_is_count, numbers)):
-        raise click.ClickException(f"{text!r} is not a method; write {HELP}.")
+        raise BadInput(f"{text!r} is not a method; write {HELP}.")
     return make(*map(int, numbers))
 
 

@@ -22,6 +22,7 @@ from hedgerow_operator.metrics import FleetCollector, OperatorMetrics
 from hedgerow_operator.perform import Performer, programs_prefix
 from hedgerow_operator.planning.memo import Memo
 from hedgerow_operator.planning.programs import Programs
+from hedgerow_operator.planning.solver import say_how_planning_is_done
 from hedgerow_operator.registry import Registry
 from hedgerow_operator.schedule import Schedule
 from hedgerow_operator.settings import Settings
@@ -98,6 +99,7 @@ class Operator:
         self._writer.start()
         self._tasks.append(asyncio.create_task(self._work(), name="work"))
         _log.info("Signing with key %s.", key_id(self._key.public_key()))
+        say_how_planning_is_done()
 
     async def stop(self) -> None:
         """Stop working; devices go on by themselves with what they were told."""

@@ -4,8 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-import click
-
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_plans.graph.drawing import BOX_HEIGHT, BOX_WIDTH, Box, Picture, Shade
 
 _FILLS = {Shade.PLAIN: "#f4f4f2", Shade.FROZEN: "#cfe3f3", Shade.TRAINED: "#fbd9a8"}
@@ -20,11 +19,11 @@ def write(picture: Picture, file: Path) -> None:
     """Write a picture in the format that the file's ending names, or end with a sentence."""
     writers = {".svg": _write_svg, ".png": _write_png}
     if file.suffix.lower() not in writers:
-        raise click.ClickException(f"{file} has an ending that is no picture; write NAME.svg or NAME.png.")
+        raise BadInput(f"{file} has an ending that is no picture; write NAME.svg or NAME.png.")
     try:
         writers[file.suffix.lower()](picture, file)
     except OSError as problem:
-        raise click.ClickException(f"{file} cannot be written: {problem.strerror}.") from problem
+        raise BadInput(f"{file} cannot be written: {problem.strerror}.") from problem
 
 
 def svg(picture: Picture) -> str:
@@ -53,7 +52,7 @@ def _write_svg(picture: Picture, file: Path) -> None:
 
 def _write_png(picture: Picture, file: Path) -> None:
     if find_spec("matplotlib") is None:
-        raise click.ClickException("A PNG needs matplotlib; install hedgerow[plot], or write NAME.svg instead.")
+        raise BadInput("A PNG needs matplotlib; install hedgerow[plot], or write NAME.svg instead.")
     # slow to import, and absent where only the operator is installed
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.collections import LineCollection  # noqa: PLC0415

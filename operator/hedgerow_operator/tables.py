@@ -1,26 +1,15 @@
-"""Tables that commands print: jobs, devices, and the ladder of a program that was planned on the spot."""
+"""Tables that commands print, of jobs and devices, and what options name: classes in files, and shapes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import yaml
 
 from hedgerow_operator.kube import Body
-from hedgerow_operator.planning.requests import device_costs
-from hedgerow_operator.planning.worker import Planned, Unusable
-from hedgerow_operator.planning.worker import plan as plan_program
-from hedgerow_plans.methods.catalogue import Method
+from hedgerow_operator.mistakes import BadInput
 from hedgerow_plans.models import zoo
-from hedgerow_plans.program import ProgramRequest
-from hedgerow_plans.resources.columns import format_energy
-from hedgerow_plans.resources.device_class import DeviceClass, FrozenWeights
+from hedgerow_plans.resources.device_class import DeviceClass
 from hedgerow_plans.resources.parsing import Unparsable, parse_resource
-from hedgerow_plans.resources.quantities import format_bytes, parse_quantity
-from hedgerow_plans.training.optimizers import Sgd
-
-PLAN_TIMEOUT_SECONDS = 600.0
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -80,9 +69,9 @@ def read_device_class(file: Path, budget: str | None) -> DeviceClass:
     try:
         body = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise click.ClickException(f"{file} cannot be read: {problem}.") from problem
+        raise BadInput(f"{file} cannot be read: {problem}.") from problem
     if not isinstance(body, dict) or body.get("kind") != "DeviceClass":
-        raise click.ClickException(f"{file} holds no DeviceClass; give a manifest with kind: DeviceClass.")
+        raise BadInput(f"{file} holds no DeviceClass; give a manifest with kind: DeviceClass.")
     return with_budget(body, budget)
 
 
@@ -93,71 +82,13 @@ def with_budget(body: Body, budget: str | None) -> DeviceClass:
         body["spec"]["memory"] = memory | {"budget": budget}
     parsed = parse_resource(DeviceClass, body)
     if isinstance(parsed, Unparsable):
-        raise click.ClickException(parsed.message)
+        raise BadInput(parsed.message)
     return parsed
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody would like to train."""
-
-    model: str
-    method: Method
-    batch_size: int
-    momentum: float
-    classes: int | None
-    input_shape: tuple[int, ...] | None
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
     """Return the shape that numbers with commas between them name."""
     words = text.split(",")
     if not 1 <= len(words) <= 4 or not all(w.isascii() and w.isdigit() and 0 < int(w) <= 65_536 for w in words):
-        raise click.ClickException(f"{text!r} is not a shape; write one to four whole numbers, such as 1,28,28.")
+        raise BadInput(f"{text!r} is not a shape; write one to four whole numbers, such as 1,28,28.")
     return tuple(int(word) for word in words)
-
-
-def ladder(wish: Wish, device_class: DeviceClass) -> str:
-    """Plan a program and return its ladder as a table, or end with the numbers that do not fit."""
-    spec = device_class.spec
-    request = ProgramRequest(
-        model=wish.model,
-        method=wish.method,
-        optimizer=Sgd(wish.momentum),
-        batch_size=wish.batch_size,
-        device_class=device_class.metadata.name,
-        costs=device_costs(spec),
-        budget_bytes=spec.budget_bytes,
-        floor_bytes=spec.floor_bytes,
-        classes=wish.classes,
-        input_shape=wish.input_shape,
-        frozen_outside=spec.memory.frozen_weights is FrozenWeights.MAPPED,
-    )
-    outcome = plan_program(request, PLAN_TIMEOUT_SECONDS)
-    if isinstance(outcome, Unusable):
-        raise click.ClickException(outcome.message)
-    if not isinstance(outcome, Planned):
-        budget = f"{spec.memory.budget} ({parse_quantity(spec.memory.budget)} bytes)"
-        raise click.ClickException(
-            f"Nothing fits {device_class.metadata.name}: {outcome.needed_bytes} bytes are needed, "
-            f"the budget is {budget}; "
-            f"nothing can run below {outcome.floor_bytes} bytes."
-        )
-    return _ladder_table(outcome)
-
-
-def _ladder_table(planned: Planned) -> str:
-    rows = [
-        [
-            str(number + 1),
-            str(rung.micro_batch),
-            rung.strategy,
-            format_bytes(rung.peak_bytes),
-            f"{rung.peak_bytes}",
-            f"{rung.step_microseconds / 1000:.2f} ms",
-            format_energy(rung.step_microjoules),
-        ]
-        for number, rung in enumerate(planned.summary.rungs)
-    ]
-    headings = ["RUNG", "MICRO-BATCH", "STRATEGY", "PEAK", "BYTES", "STEP TIME", "STEP ENERGY"]
-    return f"{table(headings, rows)}\nprogram {planned.summary.digest[:16]}, {len(planned.encoded)} bytes"

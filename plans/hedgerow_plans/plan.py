@@ -110,6 +110,21 @@ class Plan:
         """Return the three step lists in the order in which they run."""
         return self.begin, self.body, self.finish
 
+    @property
+    def proven_picojoules(self) -> int:
+        """What a step costs at least: what was proven for the budget, or every node once.
+
+        The first holds for the graph's own order; a plan in another order that costs less has nothing to gain.
+        """
+        least = max(self.bounds.least_picojoules, self.bounds.no_overhead_picojoules)
+        return min(least, self.promise.step_picojoules)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the energy may be from the least, in parts of what is proven; None if the class gives no energy."""
+        proven = self.proven_picojoules
+        return (self.promise.step_picojoules - proven) / proven if proven else None
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:

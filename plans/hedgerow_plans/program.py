@@ -3,17 +3,21 @@
 The caller verifies the result; the check must not depend on who planned.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hedgerow_plans.graph.ir import Role
+from hedgerow_plans.methods.adapted import Adapted
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Infeasible, Plan, Program
-from hedgerow_plans.planning.ladder import Searching, Task, build_ladder, plan_evaluation, training_problems
+from hedgerow_plans.planning.ladder import Each, Searching, Task, build_ladder, plan_evaluation, training_problems
 from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
+from hedgerow_plans.planning.strategies import SEQUENCES, Offering, keep_all
 from hedgerow_plans.planning.strategies.limits import Limits, forever
+from hedgerow_plans.training import forward_only
+from hedgerow_plans.training.forward_only import ForwardOnlyGraphs
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
 
@@ -44,17 +48,45 @@ def build_program(
     keep_going: Callable[[], bool] = forever,
     measures: Measures | None = None,
     searching: Sequence[Searching] = (),
+    *,
+    quick: Mapping[str, Offering] = SEQUENCES,
+    each: Each = map,
 ) -> Program | Infeasible:
-    """Plan everything; raise GraphError with a sentence if model, method or settings make no graph."""
+    """Plan everything; raise GraphError with a sentence if model, method or settings make no graph.
+
+    `searching`, `quick` and `each` are the ladder's: which strategies are asked, and where they run.
+    """
     graphs = _graphs(request)
     residents = place_residents(graphs.all(), _frozen(graphs) if request.frozen_outside else ())
     task = Task(residents, request.costs, request.batch_size, measures or Measures())
     limits = Limits(request.budget_bytes, request.seed, keep_going)
     problems = training_problems(task, graphs.direct, graphs.in_pieces)
-    rungs = build_ladder(problems, limits, request.floor_bytes, searching)
+    rungs = build_ladder(problems, limits, request.floor_bytes, searching, quick=quick, each=each)
+    if isinstance(rungs, Infeasible) and graphs.in_pieces is not None:
+        return _forward_only(request, task, graphs, limits, rungs)
     if isinstance(rungs, Infeasible):
         return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)
+
+
+def _forward_only(
+    request: ProgramRequest, task: Task, backward: TrainingGraphs, limits: Limits, refused: Infeasible
+) -> Program | Infeasible:
+    """Plan without a backward pass; all rungs do without, since the two do not train to the same parameters."""
+    graphs = _forward_only_graphs(request, backward)
+    residents = place_residents(graphs.all(), task.residents.mapped)
+    lean = replace(task, residents=residents)
+    problems = training_problems(lean, graphs.train, graphs.train)
+    quick = {forward_only.NAME: keep_all.sequences}  # without a backward pass nothing waits to be read again
+    rungs = build_ladder(problems, limits, request.floor_bytes, quick=quick)
+    if isinstance(rungs, Infeasible):
+        return rungs if rungs.needed_bytes < refused.needed_bytes else refused
+    return _with_evaluation(request, lean, graphs, rungs, limits)
+
+
+def _forward_only_graphs(request: ProgramRequest, backward: TrainingGraphs) -> ForwardOnlyGraphs:
+    adapted, loss = _adapted(request)
+    return forward_only.forward_only(adapted.graph, request.optimizer, request.batch_size, loss, backward.evaluate)
 
 
 def difference(program: Program, request: ProgramRequest) -> str:
@@ -62,7 +94,9 @@ def difference(program: Program, request: ProgramRequest) -> str:
 
     For a program that somebody else kept: `verify` says that it does what its graphs say, this that they are ours.
     """
-    graphs = _graphs(request)
+    graphs: TrainingGraphs | ForwardOnlyGraphs = _graphs(request)
+    if isinstance(graphs, TrainingGraphs) and all(rung.graph == forward_only.NAME for rung in program.rungs):
+        graphs = _forward_only_graphs(request, graphs)
     asked = {graph.name: graph for graph in graphs.all()}
     facts = {
         "model": program.model == request.model,
@@ -78,18 +112,27 @@ def difference(program: Program, request: ProgramRequest) -> str:
     return ", ".join(name for name, holds in facts.items() if not holds)
 
 
-def _graphs(request: ProgramRequest) -> TrainingGraphs:
+def _adapted(request: ProgramRequest) -> tuple[Adapted, str]:
+    """Return the model under the method, and the loss."""
     adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
-    loss = request.loss or zoo.entry(request.model).loss
+    return adapted, request.loss or zoo.entry(request.model).loss
+
+
+def _graphs(request: ProgramRequest) -> TrainingGraphs:
+    adapted, loss = _adapted(request)
     return differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
 
 
-def _frozen(graphs: TrainingGraphs) -> list[str]:
-    return [tensor.name for tensor in graphs.direct.resident() if tensor.role is Role.FROZEN]
+def _frozen(graphs: TrainingGraphs | ForwardOnlyGraphs) -> list[str]:
+    return [tensor.name for tensor in graphs.evaluate.resident() if tensor.role is Role.FROZEN]
 
 
 def _with_evaluation(
-    request: ProgramRequest, task: Task, graphs: TrainingGraphs, rungs: tuple[Plan, ...], limits: Limits
+    request: ProgramRequest,
+    task: Task,
+    graphs: TrainingGraphs | ForwardOnlyGraphs,
+    rungs: tuple[Plan, ...],
+    limits: Limits,
 ) -> Program | Infeasible:
     """Add the evaluation plan below the smallest rung, leaving out rungs too small for any evaluation."""
     evaluation = plan_evaluation(task, graphs.evaluate, limits)
@@ -110,8 +153,13 @@ def _evaluation_needs_more(evaluation: Plan, limits: Limits) -> Infeasible:
 
 
 def _assemble(
-    request: ProgramRequest, residents: Residents, graphs: TrainingGraphs, rungs: tuple[Plan, ...], evaluation: Plan
+    request: ProgramRequest,
+    residents: Residents,
+    graphs: TrainingGraphs | ForwardOnlyGraphs,
+    rungs: tuple[Plan, ...],
+    evaluation: Plan,
 ) -> Program:
+    remarks = (graphs.why_whole,) if isinstance(graphs, TrainingGraphs) else forward_only.REMARKS
     used = {plan.graph for plan in (*rungs, evaluation)}
     return Program(
         model=request.model,
@@ -125,5 +173,5 @@ def _assemble(
         mapped=tuple(sorted(residents.mapped)),
         rungs=rungs,
         evaluation=evaluation,
-        remarks=(graphs.why_whole,) if graphs.why_whole else (),
+        remarks=tuple(filter(None, remarks)),
     )

@@ -104,6 +104,11 @@ def test_a_job_runs_from_apply_to_success(operator: OperatorUnderTest) -> None:
 
     listed = operator.kubectl("get", "executionplan", plan["executionPlan"], "-n", operator.namespace).stdout
     assert stored["spec"]["gapPercent"] + "%" in listed
+    # What is proven stands beside every rung, and the gap is the worst of them.
+    rungs = stored["spec"]["rungs"]
+    assert all(0 < rung["leastMicrojoules"] <= rung["stepMicrojoules"] for rung in rungs)
+    assert all(0 < rung["workingSetBytes"] <= rung["maxLiveBytes"] <= rung["peakBytes"] for rung in rungs)
+    assert float(stored["spec"]["gapPercent"]) == max(float(rung["gapPercent"]) for rung in rungs)
 
     device.report(phase=Phase.TRAINING, progress=progress(50), checkpoints=[checkpoint(50)])
     eventually(lambda: operator.status("trainingjob", "run").get("progressPercent") == 50, "progress is shown")

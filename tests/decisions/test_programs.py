@@ -1,21 +1,28 @@
 """Keys, names, the memo, and what a planning process makes of a request."""
 
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from hedgerow_operator.planning import solver
 from hedgerow_operator.planning.memo import Memo
 from hedgerow_operator.planning.programs import explain
 from hedgerow_operator.planning.requests import plan_name, program_key, program_request
 from hedgerow_operator.planning.worker import Planned, Unusable, check, plan
 from hedgerow_operator.writing import merge_patch
 from hedgerow_plans import codec
+from hedgerow_plans.methods.catalogue import Full
 from hedgerow_plans.plan import Infeasible
+from hedgerow_plans.program import DeviceCosts
 from hedgerow_plans.resources.device_class import DeviceClassSpec
 from support.worlds import BOARD, job_spec
 
 REQUEST = program_request(job_spec(), "board", BOARD)
+TIGHT = replace(
+    REQUEST, model="cnn-small", method=Full(), batch_size=1, input_shape=(1, 14, 14), costs=DeviceCosts(10**9, 100)
+)
 
 
 def test_the_key_changes_with_what_the_bytes_depend_on() -> None:
@@ -55,6 +62,42 @@ def test_planning_twice_gives_the_same_bytes_and_they_verify() -> None:
     assert checked.summary == first.summary
     assert first.summary.digest == codec.digest(first.encoded)
     assert first.summary.floor_bytes < first.summary.peak_bytes <= REQUEST.budget_bytes
+
+
+def test_the_summary_shows_what_is_proven_of_each_rung_and_the_worst_gap() -> None:
+    planned = plan(TIGHT, 60)
+    assert isinstance(planned, Planned)
+    rungs = planned.summary.rungs
+    assert any(rung.strategy == "optimal" for rung in rungs)
+    for rung in rungs:
+        assert 0 < rung.least_microjoules <= rung.step_microjoules
+        assert 0 < rung.working_set_bytes <= rung.max_live_bytes <= rung.peak_bytes
+    assert planned.summary.gap_percent == max((rung.gap_percent for rung in rungs), key=float)
+    assert planned.summary.columns.gap == f"{planned.summary.gap_percent}%"
+
+
+def test_without_the_solver_the_ladder_comes_from_the_other_strategies(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_solver, key = plan(TIGHT, 60), program_key(TIGHT)
+    monkeypatch.setattr(solver, "version", not_installed)
+    without = plan(TIGHT, 60)
+    assert isinstance(with_solver, Planned)
+    assert isinstance(without, Planned)
+    assert without.encoded != with_solver.encoded
+    assert all(rung.strategy != "optimal" for rung in without.summary.rungs)
+    assert program_key(TIGHT) != key
+
+
+def test_a_missing_solver_is_said_with_the_command_that_adds_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(solver, "version", not_installed)
+    solver.say_how_planning_is_done()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "pip install 'hedgerow[planner]'" in caplog.text
+
+
+def not_installed(name: str) -> str:
+    raise PackageNotFoundError(name)
 
 
 def test_what_does_not_fit_comes_back_with_numbers() -> None:

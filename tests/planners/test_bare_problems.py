@@ -14,6 +14,7 @@ from hedgerow_operator.cli import hedgerow
 from hedgerow_operator.planning.bare import BareInfeasible, BarePlan, Request, plan_bare, read_problem
 from hedgerow_plans.bare import MAX_FILE_BYTES, SCHEMA, BareProblem
 from hedgerow_plans.planning.abstract.bare import bare_steps, bare_workload
+from hedgerow_plans.planning.charts import chart_bare
 from hedgerow_plans.planning.optimal.point import overhead, point, violated
 from hedgerow_plans.planning.optimal.relaxation import Relaxation
 from hedgerow_plans.planning.optimal.search import Options, search
@@ -237,3 +238,49 @@ class TestPublishedGraphs:
         answer = plan_bare(read_problem(POET / "linear-m0.json"), Request(3_000, 1.253))
         assert isinstance(answer, BareInfeasible)
         assert (answer.floor_bytes, answer.needed_bytes) == (3_256, 3_256)
+
+
+@pytest.mark.parametrize("strategy", ["keep-all", "greedy", "melon", "sage", "dtr", "poet", "optimal"])
+def test_every_strategy_plans_bare_problems_and_none_beats_the_search(tmp_path: Path, strategy: str) -> None:
+    problem = random_training_graph(random.Random(3), 14, paging=True)
+    everything = keep_all_peak(problem)
+    whole = plan_bare(problem, Request(everything, strategy=strategy))
+    assert isinstance(whole, BarePlan)
+    assert whole.cost == sum(problem.cost) == whole.bound
+    less = everything * 85 // 100
+    best, found = plan_bare(problem, Request(less)), plan_bare(problem, Request(less, strategy=strategy))
+    assert isinstance(best, BarePlan)
+    if strategy == "keep-all":
+        assert isinstance(found, BareInfeasible)
+        assert found.needed_bytes is not None
+        assert found.needed_bytes <= everything
+    elif isinstance(found, BarePlan):
+        assert found.cost >= best.cost
+        assert found.peak_bytes <= less
+    else:
+        assert strategy in ("melon", "sage", "dtr")  # they evict and hope; now and then nothing comes of it
+
+
+def test_a_graph_too_large_for_poets_model_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "large.json"
+    nodes = [{"bytes": 1, "cost": 1} for _ in range(50)]
+    file.write_text(json.dumps({"schema": SCHEMA, "nodes": nodes, "edges": [[n, n + 1] for n in range(49)]}))
+    result = CliRunner().invoke(hedgerow, ["plan", str(file), "--budget", "2", "--strategy", "poet"])
+    assert result.exit_code == 2
+    assert "The problem has 50 nodes; POET's model is for at most 40." in result.output
+    wrong = CliRunner().invoke(hedgerow, ["plan", str(file), "--budget", "2", "--strategy", "tte"])
+    assert (wrong.exit_code, "'tte' plans no bare problems" in wrong.output) == (2, True)
+
+
+def test_a_bare_plan_is_drawn(tmp_path: Path) -> None:
+    problem = random_training_graph(random.Random(3), 14, paging=True)
+    found = plan_bare(problem, Request(keep_all_peak(problem) * 8 // 10))
+    assert isinstance(found, BarePlan)
+    chart = chart_bare("random", problem, found.steps, keep_all_peak(problem) * 8 // 10)
+    assert max(chart.live_bytes()) == found.peak_bytes <= chart.peak_bytes
+    extra = sum(kind != "free" for kind, _ in found.steps) - len(problem.bytes)
+    assert len(chart.marks) == extra > 0
+    for number, block in enumerate(chart.blocks):
+        for other in chart.blocks[:number]:
+            apart = block.end <= other.first or other.end <= block.first
+            assert apart or block.offset + block.bytes <= other.offset or other.offset + other.bytes <= block.offset

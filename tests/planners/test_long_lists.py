@@ -5,12 +5,12 @@
 
 import random
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from hedgerow_operator.planning.bare import BarePlan, Request, plan_bare, read_problem
-from hedgerow_plans.bare import BareProblem
+from hedgerow_plans.bare import BareProblem, Step
 from hedgerow_plans.planning.abstract.bare import bare_steps, bare_workload
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.layout import Effort, Interval, lay_out
@@ -65,7 +65,7 @@ def any_graph(seed: int) -> tuple[BareProblem, int]:
     return problem, source.randint(work.floor_bytes, work.keep_all_bytes)
 
 
-def lifetimes(problem: BareProblem, steps: list[tuple[str, int]]) -> Iterator[Interval]:
+def lifetimes(problem: BareProblem, steps: Sequence[Step]) -> Iterator[Interval]:
     born: dict[int, int] = {}
     for moment, (kind, tensor) in enumerate(steps):
         if kind in {"compute", "page_in"}:

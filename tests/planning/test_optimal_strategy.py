@@ -103,17 +103,44 @@ def test_a_ladder_with_the_search_is_never_dearer_with_more_memory() -> None:
     plain = build_ladder([problem], Limits(PLENTY))
     asked: list[int] = []
 
-    def searching(problem: Problem, limits: Limits, known: Sequence[Operations]) -> Plan | Infeasible:
+    def searching(problem: Problem, limits: Limits, known: Sequence[Operations] | None = None) -> Plan | Infeasible:
         asked.append(limits.budget_bytes)
         return optimal.plan(problem, limits, known)
 
     rungs = build_ladder([problem], Limits(PLENTY), searching=[searching])
-    assert asked == chosen_budgets(problem, PLENTY)
+    assert asked
     assert isinstance(rungs, tuple)
     assert isinstance(plain, tuple)
     energy = [rung.promise.step_picojoules for rung in rungs]
     assert energy == sorted(energy)
     assert rungs[-1].promise.peak_bytes <= plain[-1].promise.peak_bytes
+
+
+def test_the_search_is_asked_only_where_there_is_something_to_gain_and_not_below_a_refusal() -> None:
+    problem = deep_chain(6, micro_batch=16, costs=DeviceCosts(10**9, 100, 10**6, 10**6, 1, 1))
+    budgets = chosen_budgets(problem, PLENTY)
+    asked: list[int] = []
+
+    def refusing(_problem: Problem, limits: Limits, _known: Sequence[Operations] | None = None) -> Plan | Infeasible:
+        asked.append(limits.budget_bytes)
+        return Infeasible(PLENTY, limits.budget_bytes, 1, "", "")
+
+    rungs = build_ladder([problem], Limits(PLENTY), searching=[refusing])
+    assert isinstance(rungs, tuple)
+    assert asked == budgets[1:2]  # keep-all is as good as any at the first
+    only_searched = build_ladder([problem], Limits(PLENTY), searching=[refusing], quick={})
+    assert isinstance(only_searched, Infeasible)
+    assert asked == [*budgets[1:2], budgets[0]]
+
+
+def test_what_is_proven_of_more_memory_is_proven_of_less() -> None:
+    problem = deep_chain(6, micro_batch=16, costs=DeviceCosts(10**9, 100))
+    rungs = build_ladder([problem], Limits(PLENTY), searching=[optimal.plan])
+    assert isinstance(rungs, tuple)
+    proven = [rung.proven_picojoules for rung in rungs]
+    assert proven == sorted(proven)
+    assert all(rung.gap is not None and rung.gap >= 0 for rung in rungs)
+    assert proven[-1] > rungs[0].bounds.no_overhead_picojoules
 
 
 def test_budgets_are_chosen_between_floor_and_keep_all() -> None:

@@ -5,21 +5,32 @@
 
 import json
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hedgerow_operator.planning.pair import search_in_pair, time_limit
 from hedgerow_plans.bare import MAX_FILE_BYTES, BadProblem, BareProblem, Step, parse_problem
-from hedgerow_plans.planning.abstract.bare import GREEDY, KEEP_ALL, OPTIMAL, TECHNIQUES, bare_steps, bare_workload
+from hedgerow_plans.planning.abstract.bare import (
+    EVICTING,
+    GREEDY,
+    KEEP_ALL,
+    OPTIMAL,
+    POET,
+    TECHNIQUES,
+    bare_steps,
+    bare_workload,
+)
 from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.optimal.leanest import leanest
 from hedgerow_plans.planning.optimal.search import Options, Search, Standing, search
 from hedgerow_plans.planning.optimal.timeline import Timeline
+from hedgerow_plans.planning.strategies import dtr, melon, poet, sage
 from hedgerow_plans.verify_bare import verify_bare
 
 DEFAULT_TIME_LIMIT_SECONDS = 10.0
 _REFUSAL_SECONDS = 5.0
+_EVICTING = dict(zip(EVICTING, (melon.schedule, sage.schedule, dtr.schedule), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +129,31 @@ def _standing(work: Workload, deadline: int | None, request: Request, report: Ca
     options = Options(seed=request.seed, report=report)
     if not request.reproducible:
         options = replace(options, keep_going=time_limit(request.time_limit_seconds))
-    if request.strategy == KEEP_ALL:
+    if request.strategy in (KEEP_ALL, POET, *EVICTING):
         state = Search(work, request.budget_bytes, deadline, options)
-        state.offer(Timeline(work, range(work.nodes)))
+        if codes := _codes(work, deadline, request, options.keep_going):
+            state.offer(Timeline(work, codes))
         return state.standing()
     if request.strategy == GREEDY:
         return search(work, request.budget_bytes, deadline, replace(options, rounds=0))
     if request.reproducible:
         return search(work, request.budget_bytes, deadline, options)
     return search_in_pair(work, request.budget_bytes, deadline, options)
+
+
+def _codes(
+    work: Workload, deadline: int | None, request: Request, keep_going: Callable[[], bool]
+) -> Sequence[int] | None:
+    """Return what a strategy without bounds of its own makes of a workload."""
+    if request.strategy == KEEP_ALL:
+        return range(work.nodes)
+    if request.strategy != POET:
+        return _EVICTING[request.strategy](work, request.budget_bytes)
+    if work.nodes > poet.MOST_NODES:
+        most = poet.MOST_NODES
+        raise BadProblem(f"The problem has {work.nodes} nodes; POET's model is for at most {most}. Use optimal.")
+    solved = poet.schedule(work, request.budget_bytes, deadline, keep_going)
+    return solved.codes if solved else None
 
 
 def _refuse(problem: BareProblem, work: Workload, deadline: int | None, request: Request) -> BareInfeasible:

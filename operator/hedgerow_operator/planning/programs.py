@@ -213,7 +213,7 @@ class Programs:
         outcome = await self._in_pool(worker.plan, request, float(self._timeout_seconds))
         took = outcome.seconds if isinstance(outcome, Planned) else 0.0
         self._clock(request.device_class, type(outcome).__name__.lower(), took)
-        if isinstance(outcome, Planned):
+        if isinstance(outcome, Planned) and not outcome.cut_short:
             await asyncio.to_thread(self._memo.write, key, outcome.encoded)
         return outcome
 

@@ -1,7 +1,8 @@
 """From a job and a device class to the request for a program, and the key under which the program is known.
 
-The key covers everything the bytes depend on: the request, and the versions of planner, kernel table and encoding. The
-learning rate, the number of epochs and the class's allowance are not in it: they do not change the program.
+The key covers everything the bytes depend on: the request, and the versions of planner, solver, kernel table and
+encoding. The learning rate, the number of epochs and the class's allowance are not in it: they do not change the
+program.
 """
 
 import dataclasses
@@ -9,6 +10,7 @@ import hashlib
 import json
 
 from hedgerow_operator.planning import asked
+from hedgerow_operator.planning.solver import solver
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
@@ -17,7 +19,7 @@ from hedgerow_plans.resources import training_job as jobs
 from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
 from hedgerow_plans.training.optimizers import Optimizer
 
-PLANNER_VERSION = 2
+PLANNER_VERSION = 3
 """Counted up whenever planning the same request may give other bytes."""
 
 
@@ -54,13 +56,15 @@ def device_costs(device_class: DeviceClassSpec) -> DeviceCosts:
     )
 
 
-def program_key(request: ProgramRequest) -> str:
-    """Return the key of a program: equal keys give equal bytes."""
+def program_key(request: ProgramRequest, strategy: str | None = None) -> str:
+    """Return the key of a program: equal keys give equal bytes. Without a strategy all of them are asked."""
     parts = {
         "request": dataclasses.asdict(request),
         "method": _described(request.method),
         "optimizer": _described(request.optimizer),
         "planner": PLANNER_VERSION,
+        "solver": solver(),
+        "strategy": strategy,
         "kernelTable": KERNEL_TABLE,
         "schema": PROGRAM_SCHEMA,
     }

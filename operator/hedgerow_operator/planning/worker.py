@@ -6,9 +6,11 @@ Everything that goes in and comes out can be pickled. A program that does not ve
 import time
 from dataclasses import dataclass
 
+from hedgerow_operator.planning.solver import planners
 from hedgerow_plans import codec
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.plan import Infeasible, Program
+from hedgerow_plans.plan import Infeasible, Plan, Program
+from hedgerow_plans.planning.ladder import Each
 from hedgerow_plans.program import ProgramRequest, build_program, difference
 from hedgerow_plans.resources.columns import plan_columns
 from hedgerow_plans.resources.execution_plan import PlanColumns, Rung
@@ -43,6 +45,7 @@ class Planned:
     encoded: bytes
     summary: Summary
     seconds: float
+    cut_short: bool = False  # the time was up: planning again may give other bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,23 @@ class Unusable:
 Outcome = Planned | Infeasible | Unusable
 
 
-def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A question that is answered with no when the time is up; other processes may be asked it too."""
+
+    end_seconds: float  # of the clock that all processes of a machine share
+
+    def __call__(self) -> bool:
+        """Whether there is time left."""
+        return time.monotonic() < self.end_seconds
+
+
+def plan(request: ProgramRequest, timeout_seconds: float, strategy: str | None = None, each: Each = map) -> Outcome:
     """Plan a program; strategies that search stop searching when the time is up."""
     began = time.monotonic()
+    keep_going, asked = Until(began + timeout_seconds), planners(strategy)
     try:
-        program = build_program(request, lambda: time.monotonic() - began < timeout_seconds)
+        program = build_program(request, keep_going, searching=asked.searching, quick=asked.quick, each=each)
     except GraphError as problem:
         return Unusable(str(problem), is_our_fault=False)
     if isinstance(program, Infeasible):
@@ -68,7 +83,8 @@ def plan(request: ProgramRequest, timeout_seconds: float) -> Outcome:
     encoded = codec.encode(program)
     if violated := _violations(program, request.budget_bytes):
         return Unusable(violated, is_our_fault=True)
-    return Planned(encoded, summarise(program, encoded), time.monotonic() - began)
+    took = time.monotonic() - began
+    return Planned(encoded, summarise(program, encoded), took, cut_short=not keep_going())
 
 
 def check(encoded: bytes, request: ProgramRequest | None) -> Planned | Unusable:
@@ -103,25 +119,33 @@ def summarise(program: Program, encoded: bytes) -> Summary:
         device_class=program.device_class,
         batch_size=program.batch_size,
         kernel_table=program.kernel_table,
-        rungs=tuple(
-            Rung(
-                micro_batch=rung.micro_batch,
-                strategy=rung.strategy,
-                peak_bytes=rung.promise.peak_bytes,
-                step_microjoules=rung.promise.step_picojoules // 10**6,
-                step_microseconds=rung.promise.step_nanoseconds // 10**3,
-                flops=rung.promise.step_flops,
-            )
-            for rung in program.rungs
-        ),
+        rungs=tuple(map(_rung, program.rungs)),
         floor_bytes=min(peaks),
         peak_bytes=max(peaks),
-        gap_percent=_gap_percent(program),
+        gap_percent=_percent(_worst_gap(program)),
     )
 
 
-def _gap_percent(program: Program) -> str:
-    """Return how far the largest layout is from the proven bound of its own steps."""
-    first = program.rungs[0]
-    bound = first.bounds.max_live_bytes
-    return f"{max(0.0, 100.0 * (first.promise.peak_bytes - bound) / bound):.2f}" if bound else "-"
+def _rung(plan: Plan) -> Rung:
+    return Rung(
+        micro_batch=plan.micro_batch,
+        strategy=plan.strategy,
+        peak_bytes=plan.promise.peak_bytes,
+        step_microjoules=plan.promise.step_picojoules // 10**6,
+        step_microseconds=plan.promise.step_nanoseconds // 10**3,
+        flops=plan.promise.step_flops,
+        least_microjoules=plan.proven_picojoules // 10**6,
+        gap_percent=_percent(plan.gap),
+        working_set_bytes=plan.bounds.working_set_bytes,
+        max_live_bytes=plan.bounds.max_live_bytes,
+    )
+
+
+def _worst_gap(program: Program) -> float | None:
+    """Return how far the energy of the ladder's worst rung may be from the least."""
+    gaps = [rung.gap for rung in program.rungs]
+    return None if None in gaps else max(gap for gap in gaps if gap is not None)
+
+
+def _percent(gap: float | None) -> str:
+    return "-" if gap is None else f"{100 * gap:.2f}"

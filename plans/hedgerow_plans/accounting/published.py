@@ -78,3 +78,41 @@ TTE_SCHEMES: Mapping[str, tuple[TteScheme, ...]] = {
 
 TTE_LAST_LAYERS = ("mcunet-5fps", 12, 448)
 """A model, how many of its last layers are trained in full, and the kilobytes that takes."""
+
+
+POET_SOURCE = "POET (arXiv 2207.07697), its released code at batch 1"
+
+
+@dataclass(frozen=True, slots=True)
+class PoetNetwork:
+    """Nodes and bytes of forward and backward, and joules of a step by chip, to as many digits as were recorded."""
+
+    nodes: int
+    forward_bytes: int
+    working_set_bytes: int
+    keep_all_bytes: int
+    joules: Mapping[str, str]
+
+
+POET_NETWORKS = {
+    "linear": PoetNetwork(27, 6_776, 3_256, 7_416, {"m0": "0.104679", "m4": "0.00045575", "a72": "0.00658942"}),
+    "transformer": PoetNetwork(
+        19, 33_032_192, 31_457_280, 37_748_736, {"m0": "1896.45", "m4": "8.25678", "a72": "119.38"}
+    ),
+    "vgg16_cifar": PoetNetwork(
+        81, 2_449_488, 1_048_576, 2_465_832, {"m0": "790.101", "m4": "3.43994", "a72": "49.7361"}
+    ),
+    "resnet18_cifar": PoetNetwork(
+        133, 2_437_712, 262_144, 2_453_760, {"m0": "125.332", "m4": "0.545669", "a72": "7.88951"}
+    ),
+    "resnet18": PoetNetwork(
+        127, 28_487_232, 10_408_192, 28_577_536, {"m0": "6298.74", "m4": "27.4235", "a72": "396.5"}
+    ),
+    "vgg16": PoetNetwork(81, 115_310_400, 51_380_224, 115_505_152, {"m0": "36804.6", "m4": "160.24", "a72": "2316.81"}),
+    "bert": PoetNetwork(
+        195, 379_062_272, 31_457_280, 383_778_816, {"m0": "21880.4", "m4": "95.2631", "a72": "1377.35"}
+    ),
+    "resnet50": PoetNetwork(
+        335, 127_373_888, 12_390_400, 127_759_104, {"m0": "9694.89", "m4": "42.2096", "a72": "610.284"}
+    ),
+}

@@ -34,6 +34,7 @@ from hedgerow_plans.graph.ops import (
     resampling,
     standardise,
     update,
+    zeroth_order,
 )
 
 _FAMILIES = (
@@ -55,6 +56,7 @@ _FAMILIES = (
     update,
     adaptive,
     standardise,
+    zeroth_order,
 )
 
 OPERATORS: dict[str, Operator] = {row.name: row for family in _FAMILIES for row in family.OPERATORS}

@@ -18,7 +18,7 @@ def bounds(problem: Problem, sequence: Sequence, instances: list[Instance]) -> B
     return Bounds(
         working_set_bytes=working_set_bytes(problem),
         max_live_bytes=max_live_bytes(problem, sequence, instances),
-        no_overhead_picojoules=problem.picojoules(_every_node_once(problem)),
+        no_overhead_picojoules=problem.picojoules(every_node_once(problem)),
     )
 
 
@@ -55,7 +55,8 @@ def refusal(
     return Infeasible(needed_bytes, budget_bytes, working_set_bytes(problem), tensor, reason)
 
 
-def _every_node_once(problem: Problem) -> int:
+def every_node_once(problem: Problem) -> int:
+    """Return the operations of a step that computes nothing twice."""
     repeats = {Section.BEGIN: 1, Section.BODY: problem.micro_batches, Section.FINISH: 1}
     return sum(flops * repeats[node.section] for flops, node in zip(problem.flops, problem.graph.nodes, strict=True))
 

@@ -4,25 +4,35 @@ Every strategy gives all it has between the budget and its own floor. Of all pla
 both peak and energy.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.plan import Infeasible, Plan
-from hedgerow_plans.planning.bounds import max_live_bytes, refusal, working_set_bytes
+from hedgerow_plans.planning.bounds import every_node_once, max_live_bytes, refusal, working_set_bytes
 from hedgerow_plans.planning.lowering import lower, sequence_picojoules
 from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
 from hedgerow_plans.planning.sequence import Sequence as OperationSequence
 from hedgerow_plans.planning.sequence import trace
-from hedgerow_plans.planning.strategies import SEQUENCES, Limits, keep_all
-
-Searching = Callable[[Problem, Limits, Sequence[OperationSequence]], Plan | Infeasible]
-"""A strategy that starts from what others have."""
+from hedgerow_plans.planning.strategies import SEQUENCES, Limits, Offering, keep_all
 
 MOST_RUNGS = 6
 """A device gains little from more, and every rung is bytes to send and to verify."""
+
+WORTH_ONE_PART_IN = 1000
+"""Where a quick plan is within this part of the least that is possible, the search is not asked."""
+
+
+class Searching(Protocol):
+    """A strategy that takes long for each plan, and starts from what others have."""
+
+    def __call__(
+        self, problem: Problem, limits: Limits, known: Sequence[OperationSequence] | None = None, /
+    ) -> Plan | Infeasible:
+        """Plan within limits; without known sequences it finds its own start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,33 +68,63 @@ def _pose(task: Task, graph: Graph, micro_batch: int, micro_batches: int = 1) ->
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Hope:
+    """A strategy that may find, for one problem, what is better than the plans there are."""
+
+    strategy: Searching
+    problem: Problem
+    limits: Limits
+    budgets: tuple[int, ...]  # worth asking for, most memory first
+    known: tuple[OperationSequence, ...]  # what quick strategies have for the problem
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search came back with, by budget."""
+
+    plans: tuple[Plan, ...]
+    refusals: tuple[Infeasible, ...]
+
+
+class Each(Protocol):
+    """Calls a function with each of some values, in this process or in others, and keeps their order."""
+
+    def __call__(self, call: Callable[[Hope], Found], values: Iterable[Hope], /) -> Iterable[Found]:
+        """Return what came back."""
+
+
 def build_ladder(
     problems: Sequence[Problem],
     limits: Limits,
     floor_bytes: int | None = None,
     searching: Sequence[Searching] = (),
+    *,
+    quick: Mapping[str, Offering] = SEQUENCES,
+    each: Each = map,
 ) -> tuple[Plan, ...] | Infeasible:
     """Return the rungs between budget and floor, most memory first, or why there is none.
 
-    `searching` are strategies that take long for each plan: they are asked for a few budgets only, and are told what
-    the others have.
+    `quick` are strategies that give all they have, whatever the budget. `searching` are those that take long for each
+    plan: they are asked for a few budgets only, and only where the quick ones left something to gain. `each` calls a
+    function with each of some values, as `map` does, for callers that have several processes.
     """
-    everything = list(_offers(problems, limits))
+    everything = list(_offers(problems, limits, quick))
     offers = _worth_placing(everything)
     results = [(offer, lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)) for offer in offers]
     plans = [plan for _, plan in results if plan.promise.peak_bytes <= limits.budget_bytes]
     refusals: list[Infeasible] = []
-    for result in _searched(problems, limits, searching, everything):
-        if isinstance(result, Plan):
-            plans.append(result)
-        else:
-            refusals.append(result)
-        if plans and not limits.keep_going():
-            break
+    for found in each(search_downwards, _hopes(problems, limits, searching, plans, everything)):
+        plans = [*found.plans, *plans]  # of two alike, the one that was searched for is taken
+        refusals += found.refusals
     if plans:
-        return _thinned(_down_to(pareto(plans), floor_bytes))
-    nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
-    refusals.append(_refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes))
+        return _thinned(_down_to(pareto(_sharing_bounds(plans)), floor_bytes))
+    if results:
+        nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
+        refusals.append(_refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes))
+    if not refusals:  # nothing quick was asked, and below the working sets nothing is searched for
+        answers = (keep_all.plan(problem, limits) for problem in problems)
+        refusals += [answer for answer in answers if isinstance(answer, Infeasible)]
     refused = min(refusals, key=lambda refusal: refusal.needed_bytes)
     return replace(refused, available_bytes=limits.budget_bytes, floor_bytes=min(map(working_set_bytes, problems)))
 
@@ -100,10 +140,10 @@ class _Offer:
     live_bytes: int
 
 
-def _offers(problems: Iterable[Problem], limits: Limits) -> Iterator[_Offer]:
+def _offers(problems: Iterable[Problem], limits: Limits, quick: Mapping[str, Offering]) -> Iterator[_Offer]:
     """Yield everything the strategies have, until time is up; the first one always."""
     for problem in problems:
-        for name, sequences in SEQUENCES.items():
+        for name, sequences in quick.items():
             for sequence in sequences(problem, limits.keep_going):
                 live_bytes = max_live_bytes(problem, sequence, trace(problem, sequence))
                 yield _Offer(problem, name, sequence, sequence_picojoules(problem, sequence), live_bytes)
@@ -111,14 +151,55 @@ def _offers(problems: Iterable[Problem], limits: Limits) -> Iterator[_Offer]:
                     return
 
 
-def _searched(
-    problems: Iterable[Problem], limits: Limits, searching: Sequence[Searching], offers: Sequence[_Offer]
-) -> Iterator[Plan | Infeasible]:
-    for problem in problems:
-        known = [offer.sequence for offer in offers if offer.problem is problem]
-        for strategy in searching:
-            for budget_bytes in chosen_budgets(problem, limits.budget_bytes):
-                yield strategy(problem, replace(limits, budget_bytes=budget_bytes), known)
+def _hopes(
+    problems: Sequence[Problem],
+    limits: Limits,
+    searching: Sequence[Searching],
+    known: Sequence[Plan],
+    offers: Sequence[_Offer],
+) -> list[Hope]:
+    """Return whom to ask for what.
+
+    Below what quick plans need, only the problem that can go lowest is asked, and only if it can page: by recomputing
+    alone the quick ones get about as low as any.
+    """
+    lowest = min(range(len(problems)), key=lambda at: working_set_bytes(problems[at]))
+    pages = problems[lowest].costs.page_in_bytes_per_second is not None
+    hopes = []
+    for at, problem in enumerate(problems if searching else ()):
+        to_the_floor = not known or (pages and at == lowest)
+        if budgets := _worth_searching(problem, limits.budget_bytes, known, to_the_floor=to_the_floor):
+            sequences = tuple(offer.sequence for offer in offers if offer.problem is problem)
+            hopes += [Hope(strategy, problem, limits, tuple(budgets), sequences) for strategy in searching]
+    return hopes
+
+
+def search_downwards(hope: Hope) -> Found:
+    """Ask for less and less memory, where there is something to gain, until nothing is found or time is up."""
+    plans: list[Plan] = []
+    for budget_bytes in hope.budgets:
+        result = hope.strategy(hope.problem, replace(hope.limits, budget_bytes=budget_bytes), hope.known)
+        if isinstance(result, Infeasible):
+            return Found(tuple(plans), (result,))
+        plans.append(result)
+        if not hope.limits.keep_going():
+            break
+    return Found(tuple(plans), ())
+
+
+def _worth_searching(problem: Problem, budget_bytes: int, known: Sequence[Plan], *, to_the_floor: bool) -> list[int]:
+    """Return the chosen budgets for which the best known plan is not next to the cheapest there can be."""
+    least = problem.picojoules(every_node_once(problem))
+    good_enough = least + least // WORTH_ONE_PART_IN
+    enough = [plan.promise.peak_bytes for plan in known if 0 < plan.promise.step_picojoules <= good_enough]
+    top = min(enough, default=budget_bytes + 1)
+    own = [plan.promise.peak_bytes for plan in known if _is_of(plan, problem)]
+    bottom = 0 if to_the_floor else min(own, default=top)
+    return [budget for budget in chosen_budgets(problem, budget_bytes) if bottom <= budget < top]
+
+
+def _is_of(plan: Plan, problem: Problem) -> bool:
+    return (plan.graph, plan.micro_batch) == (problem.graph.name, problem.micro_batch)
 
 
 def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:
@@ -147,6 +228,17 @@ def _worth_placing(offers: Iterable[_Offer]) -> list[_Offer]:
 def _refusal(offer: _Offer, needed_bytes: int, budget_bytes: int) -> Infeasible:
     instances = trace(offer.problem, offer.sequence)
     return refusal(offer.problem, offer.sequence, instances, needed_bytes, budget_bytes)
+
+
+def _sharing_bounds(plans: Sequence[Plan]) -> Iterator[Plan]:
+    """Yield the plans, each with what is proven of more memory: with less, nothing of the same graph is cheaper."""
+    for plan in plans:
+        alike = (other for other in plans if (other.graph, other.micro_batch) == (plan.graph, plan.micro_batch))
+        roomier = (other for other in alike if other.promise.peak_bytes >= plan.promise.peak_bytes)
+        least = max(other.bounds.least_picojoules for other in roomier)
+        if least <= plan.promise.step_picojoules:  # else its order is another than the one this was proven for
+            plan = replace(plan, bounds=replace(plan.bounds, least_picojoules=least))  # noqa: PLW2901
+        yield plan
 
 
 def pareto(plans: Iterable[Plan]) -> list[Plan]:

@@ -11,6 +11,7 @@ from hedgerow_plans.resources.common import Count, Digest, ObjectName, Part, Res
 from hedgerow_plans.resources.conditions import Conditions
 
 _Size = Annotated[int, Field(ge=1, le=2**53)]
+_Percent = Annotated[str, StringConstraints(max_length=16, pattern=r"^(-|[0-9]{1,6}(\.[0-9]{1,6})?)$")]
 
 
 class Rung(Part):
@@ -18,12 +19,23 @@ class Rung(Part):
 
     micro_batch: Annotated[int, Field(ge=1, le=65_536)] = Field(description="Samples computed at once.")
     strategy: Annotated[str, StringConstraints(min_length=1, max_length=63)] = Field(
-        description="How memory is saved: keep-all, recomputation, micro-batches, ..."
+        description="Which planner made it: keep-all recomputes nothing, optimal searched for the least energy, ..."
     )
     peak_bytes: _Size = Field(description="Highest byte of the arena that is ever used.")
     step_microjoules: Count = Field(description="Modelled energy of one step.")
     step_microseconds: Count = Field(description="Modelled time of one step.")
     flops: Count = Field(description="Floating-point operations of one step.")
+    least_microjoules: Count = Field(
+        default=0,
+        description="No plan of this graph and micro-batch within the same memory takes less energy; proven.",
+    )
+    gap_percent: _Percent = Field(
+        default="-", description="How far the energy may be from the least, in percent; - if none is known."
+    )
+    working_set_bytes: Count = Field(
+        default=0, description="The largest single step: below it nothing of this micro-batch runs; proven."
+    )
+    max_live_bytes: Count = Field(default=0, description="No placement of its tensors has a lower peak; proven.")
 
 
 class PlanColumns(Part):
@@ -63,8 +75,9 @@ class ExecutionPlanSpec(Part):
     )
     floor_bytes: _Size = Field(description="Peak of the smallest plan.")
     peak_bytes: _Size = Field(description="Peak of the largest plan.")
-    gap_percent: Annotated[str, StringConstraints(max_length=16, pattern=r"^(-|[0-9]{1,6}(\.[0-9]{1,6})?)$")] = Field(
-        default="-", description="Distance of the peak from the proven lower bound, in percent; - if none is known."
+    gap_percent: _Percent = Field(
+        default="-",
+        description="How far the worst rung's energy may be from the least that is proven, in percent; - if unknown.",
     )
     parts: Annotated[tuple[ObjectName, ...], Field(min_length=1, max_length=1024)] = Field(
         description="ConfigMaps with the compressed program, in order."

@@ -109,7 +109,7 @@ EXECUTION_PLAN = Kind(
         Column("Rungs", ".spec.columns.rungs"),
         Column("Floor", ".spec.columns.floor"),
         Column("Peak", ".spec.columns.peak"),
-        Column("Gap", ".spec.columns.gap", description="Distance from the proven lower bound."),
+        Column("Gap", ".spec.columns.gap", description="How far its energy may be from the proven least."),
         AGE,
         Column("Batch", ".spec.batchSize", "integer", wide=True),
         Column("Digest", ".spec.digest", wide=True),

@@ -11,14 +11,14 @@ from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
-from hedgerow_plans.training import modes, updates
+from hedgerow_plans.training import forward_only, modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
 from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
 from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
 _GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
-RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES + forward_only.PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
 
@@ -86,7 +86,7 @@ def _check_forward(graph: Graph, batch_size: int) -> None:
         raise GraphError(f"Graph {graph.name!r} has no trainable tensor; apply a method to it first.")
     names = [tensor.name for tensor in graph.tensors] + [node.name for node in graph.nodes]
     for name in names:
-        if name in (LABELS, LOSSES) or name.startswith(RESERVED_PREFIXES):
+        if name in (LABELS, LOSSES, forward_only.SLOPE) or name.startswith(RESERVED_PREFIXES):
             raise GraphError(f"Graph {graph.name!r} uses the name {name!r}, which training needs; rename it.")
 
 

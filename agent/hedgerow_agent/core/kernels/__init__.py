@@ -27,6 +27,7 @@ from hedgerow_agent.core.kernels import (
     smooth,
     standardise,
     update,
+    zeroth_order,
 )
 from hedgerow_agent.core.kernels.call import Bound, Call
 
@@ -50,6 +51,7 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **update.KERNELS,
         **adaptive.KERNELS,
         **standardise.KERNELS,
+        **zeroth_order.KERNELS,
     }
 )
 

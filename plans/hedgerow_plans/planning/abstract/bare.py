@@ -7,8 +7,10 @@ from hedgerow_plans.planning.abstract.workload import Workload
 
 RECOMPUTE = "recompute"
 PAGE = "page"
-OPTIMAL, GREEDY, KEEP_ALL = "optimal", "greedy", "keep-all"
-STRATEGIES = (OPTIMAL, GREEDY, KEEP_ALL)
+OPTIMAL, GREEDY, KEEP_ALL, POET = "optimal", "greedy", "keep-all", "poet"
+EVICTING = ("melon", "sage", "dtr")
+STRATEGIES = (OPTIMAL, GREEDY, KEEP_ALL, *EVICTING, POET)
+"""Those that make sense without a training graph; the segments of sqrt(n) and the updates of TTE are not known here."""
 TECHNIQUES = frozenset({RECOMPUTE, PAGE})
 
 

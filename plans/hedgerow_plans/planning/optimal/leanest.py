@@ -8,11 +8,17 @@ from hedgerow_plans.planning.optimal.repair import KeepGoing, Taste, careful_rep
 from hedgerow_plans.planning.optimal.timeline import Codes, Timeline
 
 
-def leanest(work: Workload, seed: int, keep_going: KeepGoing, deadline: int | None = None) -> Codes:
-    """Return the plan with the smallest peak that was found; in the worst case the one that keeps everything."""
+def leanest(
+    work: Workload, seed: int, keep_going: KeepGoing, deadline: int | None = None, parts: int | None = None
+) -> Codes:
+    """Return the plan with the smallest peak that was found; in the worst case the one that keeps everything.
+
+    With `parts` the bisection ends at that part of the way from the floor to the keep-all peak.
+    """
     best: Codes = list(range(work.nodes))
     low, high = work.floor_bytes, work.keep_all_bytes
-    while low < high and keep_going():
+    close_enough = (high - low) // parts if parts else 0
+    while high - low > close_enough and keep_going():
         middle = (low + high) // 2
         line = _fitting(work, middle, seed, keep_going, deadline)
         if line is None:

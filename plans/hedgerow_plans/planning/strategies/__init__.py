@@ -27,9 +27,12 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 )
 """By the name a plan carries, cheapest first; all of them run without a solver."""
 
-SEQUENCES: Mapping[str, Callable[[Problem, KeepGoing], list[Sequence]]] = MappingProxyType(
+Offering = Callable[[Problem, KeepGoing], list[Sequence]]
+"""Everything a strategy has to offer for a problem."""
+
+SEQUENCES: Mapping[str, Offering] = MappingProxyType(
     {module.NAME: module.sequences for module in (keep_all, tte, sqrt_n, melon, sage, dtr)}
 )
 """By the same names: everything a strategy has to offer, whatever the budget."""
 
-__all__ = ["SEQUENCES", "STRATEGIES", "Limits", "Strategy"]
+__all__ = ["SEQUENCES", "STRATEGIES", "Limits", "Offering", "Strategy"]

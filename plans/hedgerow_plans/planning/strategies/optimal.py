@@ -4,7 +4,7 @@ The bound covers every plan of this graph, micro-batch and order of first comput
 recomputations and page-ins anywhere in the body; it does not cover other orders, other micro-batches or other layouts
 of the residents. It needs the extra `planner`, so nothing on a device imports this module.
 
-Everything the other strategies have is where the search starts, so none of them is ever cheaper. The search plans for
+What the other strategies have is where the search starts. The search plans for
 bytes that are live at once; where its plan cannot be laid out in that many, it is repaired for a little less.
 """
 
@@ -26,7 +26,7 @@ from hedgerow_plans.planning.optimal.search import Options, search
 from hedgerow_plans.planning.optimal.timeline import Timeline
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Sequence, straight, trace
-from hedgerow_plans.planning.strategies import SEQUENCES
+from hedgerow_plans.planning.strategies import dtr, keep_all, melon, sage, sqrt_n, tte
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 
 NAME = "optimal"
@@ -46,29 +46,37 @@ _LAYOUT_VISITS = 4_000_000
 _LAYOUT_ATTEMPTS = 5
 """How often a plan is made leaner because the layout could not pack it."""
 
+_LEANEST_PARTS = 32
+"""How closely the smallest budget with a plan is looked for, in parts of the way from the floor to keep-all."""
+
 
 def plan(problem: Problem, limits: Limits, known: Row[Sequence] | None = None) -> Plan | Infeasible:
     """Plan with the least energy that the search, or any of the known sequences, has within the limits.
 
-    Without known ones those of all other strategies are made first.
+    Without known ones the other strategies are asked for this very budget.
     """
     attempt = _Attempt(body_of(problem), limits)
-    sequences = _of_others(problem, limits) if known is None else known
-    rivals = attempt.fitting(map(attempt.body.codes, sequences))
+    others = _of_others(attempt.body, limits) if known is None else map(attempt.body.codes, known)
+    rivals = attempt.fitting(others)
     attempt.search(rivals[:_STARTS])
     attempt.consider(rivals)
     if attempt.best is None:
         attempt.make_do()
     if attempt.best is None:
-        attempt.consider(attempt.fitting([leanest(attempt.body.work, limits.seed, limits.keep_going)]))
-    return attempt.bounded() or _refuse(attempt.body, limits)
+        lean = leanest(attempt.body.work, limits.seed, limits.keep_going, parts=_LEANEST_PARTS)
+        attempt.consider(attempt.fitting([lean]))
+        return attempt.bounded() or _refuse(attempt.body, lean, limits)
+    return attempt.bounded() or attempt.best
 
 
-def _of_others(problem: Problem, limits: Limits) -> Iterator[Sequence]:
-    """Yield what the other strategies would run, while there is time."""
-    for sequences in SEQUENCES.values():
-        if limits.keep_going():
-            yield from sequences(problem, limits.keep_going)
+def _of_others(body: Body, limits: Limits) -> Iterator[list[int]]:
+    """Yield what the other strategies would run within the budget, while there is time."""
+    for sequences in (keep_all.sequences, tte.sequences, sqrt_n.sequences):
+        yield from map(body.codes, sequences(body.problem, limits.keep_going))
+    for schedule in (melon.schedule, sage.schedule, dtr.schedule):
+        codes = schedule(body.work, body.room(limits.budget_bytes)) if limits.keep_going() else None
+        if codes is not None:
+            yield codes
 
 
 @dataclass(slots=True)
@@ -147,9 +155,8 @@ class _Attempt:
         return replace(self.best, bounds=replace(self.best.bounds, least_picojoules=least))
 
 
-def _refuse(body: Body, limits: Limits) -> Infeasible:
+def _refuse(body: Body, codes: Row[int], limits: Limits) -> Infeasible:
     """Say what the leanest plan found needs."""
-    codes = leanest(body.work, limits.seed, limits.keep_going)
     sequence = body.sequence(codes)
     needed = lower(body.problem, sequence, NAME, limits.keep_going).promise.peak_bytes
     plain = straight(body.problem)

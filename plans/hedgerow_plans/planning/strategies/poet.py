@@ -20,6 +20,7 @@ from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.body import body_of
 from hedgerow_plans.planning.lowering import lower
 from hedgerow_plans.planning.problem import Problem
+from hedgerow_plans.planning.sequence import Sequence as Operations
 from hedgerow_plans.planning.sequence import straight
 from hedgerow_plans.planning.strategies.limits import Limits, first_that_fits
 
@@ -43,7 +44,7 @@ _LAYOUT_ATTEMPTS = 3
 """How often the model is solved for less because the layout could not pack what it found."""
 
 
-def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
+def plan(problem: Problem, limits: Limits, _known: Sequence[Operations] | None = None) -> Plan | Infeasible:
     """Plan with POET's model; what it cannot plan, keep-all may."""
     body = body_of(problem)
     room = body.room(limits.budget_bytes)
