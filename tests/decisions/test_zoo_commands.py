@@ -124,7 +124,7 @@ def test_a_papers_figures_are_printed_beside_ours(paper: str, count: int) -> Non
         (("models", "show", "mlp", "--method", "norm-last"), "Method norm-last cannot train 'mlp': it has no norm"),
         (("models", "--only", "huge"), "There is no model 'huge' in the zoo; known are"),
         (("models", "-o", "xml"), "'xml' is not one of 'table', 'json'"),
-        (("tables", "poet"), "'poet' is not one of 'tinytl', 'tte'"),
+        (("tables", "gpt"), "'gpt' is not one of 'tinytl', 'tte', 'poet', 'flip'"),
     ],
 )
 def test_a_mistake_gets_a_sentence(arguments: tuple[str, ...], sentence: str) -> None:

@@ -82,7 +82,10 @@ def test_gradients_of_a_grouped_convolution_have_the_shapes_of_what_they_are_gra
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (node("softplus", "v"), "There is no operator 'softplus'; known are accumulate, adam, adam8bit, add,"),
+        (
+            node("softplus", "v"),
+            "There is no operator 'softplus'; known are accumulate, accumulate_slope, adam, adam8bit, add,",
+        ),
         (node("linear", "v"), "'it' (linear): it has 1 inputs; give it 2 to 3."),
         (node("relu", "v", outputs=0), "it has 0 outputs; give it 1 to 2."),
         (node("relu", "v", updates=("rows",)), "it has 1 updates; give it 0."),

@@ -64,7 +64,7 @@ def test_a_graph_of_the_builder_is_valid() -> None:
     [
         (
             with_more(nodes=(Node("n", "fft", ("x",), ()),)),
-            "There is no operator 'fft'; known are accumulate, adam,",
+            "There is no operator 'fft'; known are accumulate, accumulate_slope, adam,",
         ),
         (with_more((A,), (Node("n", "relu", ("x", "x"), ("a",)),)), "Node 'n' (relu): it has 2 inputs; give it 1."),
         (with_tensor(Tensor("hidden", (4,))), "tensor 'hidden' is batched float32 [4], but node 'hidden' (relu) makes"),

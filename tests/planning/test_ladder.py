@@ -64,7 +64,9 @@ def test_rungs_go_no_lower_than_the_floor_asks() -> None:
 
 
 def test_a_budget_nothing_fits_is_answered_with_numbers() -> None:
-    least = peaks(built(REQUEST))[-1]
+    below_backward = built(replace(REQUEST, budget_bytes=peaks(built(REQUEST))[-1] - 1))
+    assert {rung.strategy for rung in below_backward.rungs} == {"mezo"}
+    least = peaks(below_backward)[-1]
     result = build_program(replace(REQUEST, budget_bytes=least - 1))
     assert isinstance(result, Infeasible)
     assert result.needed_bytes == least
@@ -127,8 +129,10 @@ def test_any_budget_gives_a_verified_program_or_numbers(batch_size: int, percent
     least, most = peaks(built(request))[-1], peaks(built(request))[0]
     budget = least - 100 + (most - least + 200) * percent // 100
     result = build_program(replace(request, budget_bytes=budget))
-    if budget < least:
-        assert isinstance(result, Infeasible)
+    if isinstance(result, Infeasible):
+        assert budget < least
+        assert result.needed_bytes > budget
     else:
-        assert isinstance(result, Program)
         assert verify_program(result, budget) == ()
+        strategies = {rung.strategy for rung in result.rungs}
+        assert strategies == {"mezo"} if budget < least else "mezo" not in strategies
