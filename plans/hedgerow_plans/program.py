@@ -15,6 +15,7 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures
 from hedgerow_plans.planning.residents import Residents, place_residents
 from hedgerow_plans.planning.strategies import Strategy
 from hedgerow_plans.planning.strategies.limits import Limits, forever
+from hedgerow_plans.training.clipping import Clipping
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
 
@@ -38,6 +39,7 @@ class ProgramRequest:
     frozen_outside: bool = False  # frozen parameters live in flash or a mapped file, not in the arena
     seed: int = 0
     loss: str | None = None  # None: the model's own
+    clipping: Clipping | None = None  # of gradients; None: they are used as they are
 
 
 def build_program(
@@ -82,7 +84,7 @@ def difference(program: Program, request: ProgramRequest) -> str:
 def _graphs(request: ProgramRequest) -> TrainingGraphs:
     adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
     loss = request.loss or zoo.entry(request.model).loss
-    return differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
+    return differentiate(adapted.graph, request.optimizer, request.batch_size, loss, request.clipping)
 
 
 def _frozen(graphs: TrainingGraphs) -> list[str]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow_operator.planning import asked
 from hedgerow_operator.planning.requests import program_key
+from hedgerow_plans import asked
 from hedgerow_plans.methods import catalogue
 from hedgerow_plans.program import DeviceCosts, ProgramRequest
 from hedgerow_plans.resources import job_method, job_optimizer

@@ -20,6 +20,7 @@ from hedgerow_plans.protocol.messages import (
     Identifier,
     Message,
     Progress,
+    RateSchedule,
     Text,
 )
 
@@ -41,6 +42,7 @@ class Start(Message):
     epochs: Annotated[int, Field(ge=1)]
     seed: Count
     learning_rate: Decimal
+    schedule: RateSchedule | None = None
     checkpoint_every_steps: Annotated[int, Field(ge=1)]
     from_checkpoint: Identifier | None = None  # used only where the resume file does not serve
     hysteresis_batches: Annotated[int, Field(ge=1)] = 10

@@ -20,6 +20,7 @@ from hedgerow_plans.graph.ops import (
     adaptive,
     attention,
     batch_norm,
+    clipping,
     convolution,
     data,
     dense,
@@ -53,6 +54,7 @@ _FAMILIES = (
     embedding,
     loss,
     update,
+    clipping,
     adaptive,
     standardise,
 )

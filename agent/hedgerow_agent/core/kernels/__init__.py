@@ -13,6 +13,7 @@ from hedgerow_agent.core.kernels import (
     adaptive,
     attention,
     batch_norm,
+    clipping,
     convolution,
     dense,
     dropout,
@@ -48,6 +49,7 @@ KERNELS: Mapping[str, Callable[[Call], Bound]] = MappingProxyType(
         **embedding.KERNELS,
         **loss.KERNELS,
         **update.KERNELS,
+        **clipping.KERNELS,
         **adaptive.KERNELS,
         **standardise.KERNELS,
     }
