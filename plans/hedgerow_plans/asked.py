@@ -1,4 +1,4 @@
-"""What a job asks for, as the planner knows it: methods and optimisers from their one-of objects, and the whole request.
+"""What a job asks for, as the planner knows it: methods and optimisers from their one-of objects, and all together.
 
 Operator and agent both plan from manifests, so both ask the same way.
 """

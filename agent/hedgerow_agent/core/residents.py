@@ -1,6 +1,9 @@
 """The tensors that survive a step: where they lie, their first values, and replacing them safely."""
 
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +44,25 @@ class Residents:
             checked(self._tensors[name], value)
         self.put_back(values)
 
+    @contextmanager
+    def remembered(self, folder: Path | None) -> Iterator[Callable[[], None]]:
+        """Note what training changes and give a way to put it back; in a file without a name, if there is a folder."""
+        names = self.changing()
+        if folder is None:
+            copies = self.copy(names)
+            yield lambda: self.put_back(copies)
+            return
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            for name in names:
+                file.write(_bytes_of(self.views[name]))
+
+            def read_back() -> None:
+                file.seek(0)
+                for name in names:
+                    file.readinto(_bytes_of(self.views[name]))
+
+            yield read_back
+
     def put_back(self, values: Mapping[str, Array]) -> None:
         """Overwrite tensors with copies taken before."""
         for name, value in values.items():
@@ -58,3 +80,7 @@ def _first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int) -> 
     if tensor.init is not None and tensor.init.kind == "kept":
         return kept_value(tensor, tensor.init, parameters)
     return initial_value(tensor, seed)
+
+
+def _bytes_of(view: Array) -> memoryview:
+    return view.reshape(-1).view(np.uint8).data

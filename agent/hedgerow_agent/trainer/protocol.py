@@ -35,7 +35,7 @@ class Start(Message):
     generation: Count
     program_file: str
     program_digest: Digest
-    weights_file: str
+    weights_file: str  # empty: none, first values come from the seed
     weights_sha256: Digest
     dataset_file: str
     folder: str  # of this job and generation: checkpoints and the resume file
@@ -43,6 +43,7 @@ class Start(Message):
     seed: Count
     learning_rate: Decimal
     schedule: RateSchedule | None = None
+    augment: tuple[Text, ...] = ()  # words such as "shift:2"
     checkpoint_every_steps: Annotated[int, Field(ge=1)]
     from_checkpoint: Identifier | None = None  # used only where the resume file does not serve
     hysteresis_batches: Annotated[int, Field(ge=1)] = 10
@@ -65,11 +66,21 @@ class Stop(Message):
     kind: Literal["stop"] = "stop"
 
 
+class DataRead(Message):
+    """What reading the dataset takes besides the arena."""
+
+    samples: Count
+    held_bytes: Count  # in memory for the whole run: labels and row numbers
+    at_once_bytes: Count  # the largest piece while it was opened
+    copied_bytes: Count  # to storage, because it could not be mapped as it was
+
+
 class Ready(Message):
     """Everything is checked; the arena is built when the budget comes."""
 
     kind: Literal["ready"] = "ready"
     footprint_bytes: Count  # resident set of the process before its arena
+    data: DataRead
     progress: Progress
 
 

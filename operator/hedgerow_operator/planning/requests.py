@@ -8,10 +8,10 @@ import dataclasses
 import hashlib
 import json
 
+from hedgerow_plans.asked import device_costs, program_request
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
 from hedgerow_plans.program import ProgramRequest
-from hedgerow_plans.asked import device_costs, program_request
 from hedgerow_plans.training.optimizers import Optimizer
 
 __all__ = ["PLANNER_VERSION", "device_costs", "plan_name", "program_key", "program_request"]

@@ -9,7 +9,7 @@ from hedgerow_plans.resources.common import DECIMAL_PATTERN, DecimalText, Part, 
 
 
 def decimal_rule(
-    field: str, bounds: str, said: str, example: str, within: Callable[[Decimal], bool], optional: bool = False
+    field: str, bounds: str, said: str, example: str, within: Callable[[Decimal], bool], *, optional: bool = False
 ) -> Rule:
     """Return the rule that a field is a decimal inside bounds; CEL has no decimals, a double will do for comparing."""
 

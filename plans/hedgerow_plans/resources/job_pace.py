@@ -58,6 +58,6 @@ class Clipping(Part):
     )
     global_norm: DecimalText | None = Field(
         default=None,
-        description='The largest norm of all gradients together, in quotes such as "1.0". They are all kept until it is '
-        "known, so plans without micro-batches need more memory.",
+        description='The largest norm of all gradients together, in quotes such as "1.0". They are all kept until it '
+        "is known, so plans without micro-batches need more memory.",
     )

@@ -92,7 +92,7 @@ def bind_adam8bit(call: Call) -> Bound:
     tile = tile_of(size, UPDATE_TILE_ELEMENTS)
     buffers = [scratch.take((tile,), call.updates[0].dtype) for _ in range(3)]
     gradient = clipped_gradient(call, 2, scratch, tile)
-    pieces = [_Piece.cut(call, gradient, buffers, start, rows, width) for start, rows, width in _blocks(size)]
+    pieces = [_Piece.cut(call, gradient, buffers, blocks) for blocks in _blocks(size)]
 
     def run() -> None:
         rate, step = runtime.learning_rate, int(steps) + 1
@@ -127,8 +127,9 @@ class _Piece:
     buffers: tuple[Array, Array, Array]
 
     @classmethod
-    def cut(cls, call: Call, gradient: GradientOf, buffers: list[Array], start: int, rows: int, width: int) -> Self:
-        """Return the views of some blocks."""
+    def cut(cls, call: Call, gradient: GradientOf, buffers: list[Array], blocks: tuple[int, int, int]) -> Self:
+        """Return the views of some blocks, given as (start, blocks, elements of a block)."""
+        start, rows, width = blocks
         parameter, codes1, scales1, codes2, scales2 = (array.reshape(-1) for array in call.updates)
         part, block = slice(start, start + rows * width), start // STATE_BLOCK_ELEMENTS
         in_tile = slice(start % UPDATE_TILE_ELEMENTS, start % UPDATE_TILE_ELEMENTS + rows * width)

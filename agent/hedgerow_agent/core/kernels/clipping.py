@@ -1,4 +1,4 @@
-"""Kernels of clipping: the norm over all gradients, the factor that follows, and gradients as a clipping update reads them."""
+"""Kernels of clipping: the norm of all gradients, its factor, and gradients as clipping updates read them."""
 
 import math
 from collections.abc import Callable

@@ -1,14 +1,13 @@
 """Nodes that change what survives a micro-batch or a step: optimiser updates and sums of gradients.
 
-The learning rate is no attribute: it may change while a plan stays, so the executor brings it at run time. An update may
-clip the gradient it reads: every number of it at `clip`, or all of it by a factor that comes as its last input.
+The learning rate is no attribute: it may change while a plan stays, so the executor brings it at run time. An update
+may clip the gradient it reads: every number of it at `clip`, or all of it by a factor that comes as its last input.
 """
 
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
-
 
 CLIP = AttributeRule(Kind.NUMBER, default=0.0)
 """The largest magnitude of a gradient's numbers; 0 leaves them as they are."""
