@@ -72,6 +72,11 @@ def write_folder(path: Path) -> Path:
     return path
 
 
+def write_unlike(path: Path, x: Array, y: Array) -> None:
+    np.savez(path / "a.npz", x=x, y=y)
+    np.savez(path / "b.npz", x=x.reshape(COUNT, 1, 4, 3), y=y)
+
+
 FORMS: list[Callable[[Path], Path]] = [write_npz, write_compressed, write_flat, write_pair, write_text, write_folder]
 
 
@@ -81,7 +86,8 @@ def test_every_form_gives_the_same_samples(write: Callable[[Path], Path], tmp_pa
     x, y = arrays()
     assert np.array_equal(data.x, x)
     assert np.array_equal(data.y, y)
-    assert (data.x.dtype, data.y.dtype) == (np.float32, np.int32)
+    assert data.x.dtype == np.float32
+    assert data.y.dtype == np.int32
     IMAGES.check_arrays(data.x, data.y)
 
 
@@ -139,10 +145,7 @@ def bad_cases() -> dict[str, tuple[Callable[[Path], object], str]]:
         "empty-folder": (lambda path: path.touch(), "holds no dataset"),
         "no-partner": (lambda path: np.save(path / "set-x.npy", x), "cannot be read"),
         "unlike-files": (
-            lambda path: (
-                np.savez(path / "a.npz", x=x, y=y),
-                np.savez(path / "b.npz", x=x.reshape(COUNT, 1, 4, 3), y=y),
-            ),
+            lambda path: write_unlike(path, x, y),
             "the files of a dataset must be alike",
         ),
         "words": (lambda path: (path / "set.csv").write_text("1,2\na,b\nc,d\n"), "not rows of 13 numbers"),

@@ -1,7 +1,8 @@
 """Runs a program: one arena, one plan at a time, one call per optimiser step.
 
-A plan is compiled once into flat lists of bound calls (`compilation`) and replayed. Switching to another rung compiles
-again and keeps what survives a step where it is. The executor knows nothing about epochs, files of data or checkpoints.
+A plan is compiled once into flat lists of bound calls (`compilation`), kept and replayed. Switching to another rung
+takes its lists and leaves what survives a step where it is. The executor knows nothing about epochs, files of data or
+checkpoints.
 """
 
 import math
@@ -55,8 +56,9 @@ class Executor:
         self._pages = PageFile(paging_folder)
         self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
         self._evaluation = self._compile(program.evaluation)
+        self._compiled: dict[int, Compiled] = {}
         self.rung = rung
-        self._training = self._compile(self._plan(rung))
+        self._training = self._ready(rung)
 
     @property
     def plan(self) -> Plan:
@@ -67,9 +69,14 @@ class Executor:
     def _classifies(self) -> bool:
         return self.samples.targets is Targets.LABELS
 
+    def prepare(self) -> None:
+        """Compile every rung now, so that no switch has to: binding the calls of a small network outlasts its step."""
+        for rung in range(len(self.program.rungs)):
+            self._ready(rung)
+
     def switch(self, rung: int) -> None:
         """Go on with another rung; parameters and optimiser state stay, memory above its peak goes back."""
-        compiled = self._compile(self._plan(rung))
+        compiled = self._ready(rung)
         self.rung, self._training = rung, compiled
         self._arena.give_back_above(compiled.plan.promise.peak_bytes)
 
@@ -148,6 +155,12 @@ class Executor:
         if not 0 <= rung < len(self.program.rungs):
             raise BadInput(f"There is no rung {rung}; the program has 0 to {len(self.program.rungs) - 1}.")
         return self.program.rungs[rung]
+
+    def _ready(self, rung: int) -> Compiled:
+        plan = self._plan(rung)
+        if rung not in self._compiled:
+            self._compiled[rung] = self._compile(plan)
+        return self._compiled[rung]
 
     def _compile(self, plan: Plan) -> Compiled:
         return compile_plan(plan, self.program.graph(plan.graph), self._workplace)

@@ -102,6 +102,7 @@ class Job:
         """Build the arena and bring it to where training stands."""
         start = self._start
         executor = Executor(self._program, self._weights, start.seed, rung, self._folder.path)
+        executor.prepare()
         augment = parse_augmentation(start.augment)
         rates = asked.rates(start.schedule)
         schedule = Schedule(start.epochs, float(start.learning_rate), start.seed, rates, augment)

@@ -69,10 +69,10 @@ class Stop(Message):
 class DataRead(Message):
     """What reading the dataset takes besides the arena."""
 
-    samples: Count
-    held_bytes: Count  # in memory for the whole run: labels and row numbers
-    at_once_bytes: Count  # the largest piece while it was opened
-    copied_bytes: Count  # to storage, because it could not be mapped as it was
+    samples: Count = 0
+    held_bytes: Count = 0  # in memory for the whole run: labels and row numbers
+    at_once_bytes: Count = 0  # the largest piece while it was opened
+    copied_bytes: Count = 0  # to storage, because it could not be mapped as it was
 
 
 class Ready(Message):
@@ -80,7 +80,7 @@ class Ready(Message):
 
     kind: Literal["ready"] = "ready"
     footprint_bytes: Count  # resident set of the process before its arena
-    data: DataRead
+    data: DataRead = DataRead()
     progress: Progress
 
 
