@@ -15,11 +15,11 @@ import json, sys
 import numpy as np
 from hedgerow_agent.budgets import read_rss_bytes
 from hedgerow_agent.core.executor import Executor
-from support.zoo_ladders import Pair, METHODS, SEED, batch_of, ladder, weights_of
+from support.zoo_ladders import SEED, batch_of
 from hedgerow_plans import codec
 
-model, folder = sys.argv[1], sys.argv[2]
-program = codec.decode(open(sys.argv[3], "rb").read())
+model = sys.argv[1]
+program = codec.decode(open(sys.argv[2], "rb").read())
 batch = batch_of(model)
 # BLAS keeps buffers for packing once it has worked: their size is what its first large product leaves behind.
 one, other, product = (np.ones((1024, 1024), np.float32) for _ in range(3))
@@ -29,12 +29,12 @@ blas = read_rss_bytes() - before
 del one, other, product
 start = read_rss_bytes()
 executor = Executor(program, {}, SEED, 0)
+executor.prepare()
 arena = executor._arena.capacity_bytes
 for rung in range(len(program.rungs)):
     executor.switch(rung)
     for _ in range(2):
         executor.step(*batch, 0.01)
-highest = max(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps({"arena": arena, "blas": max(0, blas), "grown": read_rss_bytes() - start}))
 """
 
@@ -52,7 +52,7 @@ def test_a_process_grows_by_its_arena_a_tenth_and_the_buffers_of_blas(model: str
     assert isinstance(program, Program)
     (tmp_path / "program.json").write_bytes(codec.encode(program))
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, model, str(tmp_path), str(tmp_path / "program.json")],
+        [sys.executable, "-c", SCRIPT, model, str(tmp_path / "program.json")],
         capture_output=True,
         text=True,
         check=False,

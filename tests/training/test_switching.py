@@ -24,7 +24,7 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-@pytest.mark.parametrize("model", ["cnn-small", "resnet8", "mobilenetv2-0.35"])
+@pytest.mark.parametrize("model", ["cnn-small", "resnet8", "ds-cnn", "mobilenetv2"])
 def test_a_switch_costs_less_than_a_step(model: str, tmp_path: Path) -> None:
     program = ladder(Pair(model, Full()))
     assert isinstance(program, Program)
@@ -46,11 +46,26 @@ def test_a_switch_costs_less_than_a_step(model: str, tmp_path: Path) -> None:
 
 
 def test_a_prepared_ladder_binds_nothing_more(tmp_path: Path) -> None:
+    program = ladder(Pair("cnn-small", Full()))
+    assert isinstance(program, Program)
+    executor = Executor(program, {}, seed=1, paging_folder=tmp_path)
+    executor.prepare()
+    for rung in range(len(program.rungs)):
+        assert executor._bindings.has(rung)
+        before = executor._bindings.take(rung)
+        executor.switch(rung)
+        assert executor._training is before
+        assert executor.plan is program.rungs[rung]
+
+
+def test_what_is_kept_of_a_large_ladder_is_bounded(tmp_path: Path) -> None:
+    """Fifteen rungs of many calls each: the oldest are bound again when they come back, and train the same."""
     program = make_program("cnn-small", Full())
     executor = Executor(program, {}, seed=1, paging_folder=tmp_path)
     executor.prepare()
-    bound = dict(executor._compiled)
+    kept = [rung for rung in range(len(program.rungs)) if executor._bindings.has(rung)]
+    assert 1 < len(kept) < len(program.rungs)
+    assert executor.rung in kept
     for rung in range(len(program.rungs)):
         executor.switch(rung)
-        assert executor._training is bound[rung]
-        assert executor.plan is program.rungs[rung]
+        assert executor._bindings.has(rung)

@@ -16,6 +16,7 @@ from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.plan import Program
 from hedgerow_plans.program import DeviceCosts, ProgramRequest, build_program
 from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.schedules import Cosine
 from support.digits import digits
 from support.programs import make_program
 
@@ -45,7 +46,7 @@ def finish(run: TrainingRun) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digits_are_learnt_from_scratch(program: Program, seed: int) -> None:
-    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(epochs=20, learning_rate=0.01, seed=seed))
+    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(20, 0.05, seed, Cosine(20)))
     before = run.test()
     finish(run)
     after = run.test()
@@ -54,7 +55,8 @@ def test_digits_are_learnt_from_scratch(program: Program, seed: int) -> None:
     assert before.accuracy is not None
     assert after.accuracy is not None
     assert before.accuracy < 0.3
-    assert after.accuracy >= 0.95
+    print(f"FIGURE digits from scratch, seed {seed}: {after.accuracy:.4f} of {after.count} held-out samples")
+    assert after.accuracy >= 0.97
     assert after.loss < 0.3 < before.loss
     assert (run.validate().accuracy or 0) >= 0.95
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow_agent.core.arena import GUARD_BYTES, PATTERNS, Arena
+from hedgerow_agent.core.bindings import Bindings
 from hedgerow_agent.core.compilation import Compiled, Workplace, compile_plan
 from hedgerow_agent.core.errors import BadInput, CoreError, GuardZoneChanged, NonFiniteLoss
 from hedgerow_agent.core.evaluation import Evaluation, Scores
@@ -56,9 +57,9 @@ class Executor:
         self._pages = PageFile(paging_folder)
         self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
         self._evaluation = self._compile(program.evaluation)
-        self._compiled: dict[int, Compiled] = {}
+        self._bindings = Bindings(lambda number: self._compile(self._plan(number)), self._arena.capacity_bytes)
         self.rung = rung
-        self._training = self._ready(rung)
+        self._training = self._bindings.take(rung)
 
     @property
     def plan(self) -> Plan:
@@ -70,13 +71,12 @@ class Executor:
         return self.samples.targets is Targets.LABELS
 
     def prepare(self) -> None:
-        """Compile every rung now, so that no switch has to: binding the calls of a small network outlasts its step."""
-        for rung in range(len(self.program.rungs)):
-            self._ready(rung)
+        """Compile rungs now, as many as may be kept, so that switching to them binds nothing."""
+        self._bindings.fill(range(len(self.program.rungs)), self.rung)
 
     def switch(self, rung: int) -> None:
         """Go on with another rung; parameters and optimiser state stay, memory above its peak goes back."""
-        compiled = self._ready(rung)
+        compiled = self._bindings.take(rung)
         self.rung, self._training = rung, compiled
         self._arena.give_back_above(compiled.plan.promise.peak_bytes)
 
@@ -155,12 +155,6 @@ class Executor:
         if not 0 <= rung < len(self.program.rungs):
             raise BadInput(f"There is no rung {rung}; the program has 0 to {len(self.program.rungs) - 1}.")
         return self.program.rungs[rung]
-
-    def _ready(self, rung: int) -> Compiled:
-        plan = self._plan(rung)
-        if rung not in self._compiled:
-            self._compiled[rung] = self._compile(plan)
-        return self._compiled[rung]
 
     def _compile(self, plan: Plan) -> Compiled:
         return compile_plan(plan, self.program.graph(plan.graph), self._workplace)
