@@ -1,14 +1,16 @@
 """The tensors that survive a step: where they lie, their first values, and replacing them safely."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from hedgerow_agent.core.arena import Arena
-from hedgerow_agent.core.errors import BadInput
+from hedgerow_agent.core.errors import BadInput, PagingFailed
 from hedgerow_agent.core.initial import checked, initial_value, kept_value
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_plans.graph.ir import Role, Tensor
@@ -46,22 +48,20 @@ class Residents:
 
     @contextmanager
     def remembered(self, folder: Path | None) -> Iterator[Callable[[], None]]:
-        """Note what training changes and give a way to put it back; in a file without a name, if there is a folder."""
+        """Note what training changes and give a way to put it back.
+
+        It goes into a file without a name, so that no memory is taken beside the arena; into memory if there is no
+        folder, or no room in it: a full disk must not stop training.
+        """
         names = self.changing()
-        if folder is None:
+        contents = [self.views[name].reshape(-1).view(np.uint8).data for name in names]
+        with ExitStack() as stack:
+            file = _file_of(contents, folder, stack)
+            if file is not None:
+                yield lambda: _read_all(file, contents)
+                return
             copies = self.copy(names)
             yield lambda: self.put_back(copies)
-            return
-        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            for name in names:
-                file.write(_bytes_of(self.views[name]))
-
-            def read_back() -> None:
-                file.seek(0)
-                for name in names:
-                    file.readinto(_bytes_of(self.views[name]))
-
-            yield read_back
 
     def put_back(self, values: Mapping[str, Array]) -> None:
         """Overwrite tensors with copies taken before."""
@@ -82,5 +82,27 @@ def _first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int) -> 
     return initial_value(tensor, seed)
 
 
-def _bytes_of(view: Array) -> memoryview:
-    return view.reshape(-1).view(np.uint8).data
+def _file_of(contents: Iterable[memoryview], folder: Path | None, stack: ExitStack) -> IO[bytes] | None:
+    """Return a file with these bytes, or None where there is no place for one."""
+    if folder is None:
+        return None
+    try:
+        file = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))  # noqa: SIM115 - it is one
+        for content in contents:
+            done = 0
+            while done < len(content):
+                done += file.write(content[done:])
+    except OSError:
+        return None
+    return file
+
+
+def _read_all(file: IO[bytes], contents: Iterable[memoryview]) -> None:
+    file.seek(0)
+    for content in contents:
+        done = 0
+        while done < len(content):
+            read = os.readv(file.fileno(), [content[done:]])
+            if not read:
+                raise PagingFailed("Storage did not give back what a measured step began with; check the disk.")
+            done += read

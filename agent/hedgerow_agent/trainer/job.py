@@ -4,6 +4,7 @@ The newest budget counts from the next batch end on. A step that is measured run
 result stays the same to the last bit. Where training stands is in the resume file alone.
 """
 
+import contextlib
 import math
 import time
 from pathlib import Path
@@ -73,7 +74,8 @@ class Job:
         self._folder = CheckpointFolder(Path(start.folder))
         self._program = load_program(Path(start.program_file), start.program_digest)
         self._weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
-        self._folder.path.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # whoever writes there first says what is wrong
+            self._folder.path.mkdir(parents=True, exist_ok=True)
         self._dataset = load_data(Path(start.dataset_file), self._program, self._folder.path)
         self._peaks = tuple(plan.promise.peak_bytes for plan in self._program.rungs)
         self._resume = self._find_resume()
