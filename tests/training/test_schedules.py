@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.training import Schedule as RunSchedule
+from hedgerow_agent.core.training import TrainingRun
 from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.training.schedules import Constant, Cosine, Length, Schedule, Stepped
+from support.digits import digits
+from support.programs import make_program
 
 SCHEDULES: list[Schedule] = [Constant(), Stepped(2, 0.5), Cosine(), Cosine(7, 0.1), Cosine(10_000)]
 
@@ -43,3 +49,22 @@ def test_settings_that_make_no_schedule_are_refused() -> None:
     ):
         with pytest.raises(GraphError, match="The learning-rate schedule"):
             broken()
+
+
+def test_a_run_takes_each_step_at_its_rate_also_after_a_restart() -> None:
+    program = make_program("mlp", Full())
+    schedule = RunSchedule(1, 0.05, 3, Cosine(5, 0.0))
+    whole = TrainingRun(Executor(program, {}, seed=1), digits(), schedule)
+    rates = []
+    while not whole.done:
+        rates.append(whole.learning_rate)
+        if whole.step == 50:
+            resumed = TrainingRun(Executor(program, {}, seed=9), digits(), schedule, step=50)
+            resumed.executor.load_resident_state(whole.executor.resident_state())
+        whole.run_step()
+    assert rates[:6] == pytest.approx([0.05 * (number + 1) / 6 for number in range(6)])
+    assert max(rates) == 0.05
+    assert rates[-1] == pytest.approx(0.0, abs=1e-12)
+    while not resumed.done:
+        resumed.run_step()
+    assert resumed.executor.resident_state() == whole.executor.resident_state()

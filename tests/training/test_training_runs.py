@@ -28,7 +28,7 @@ def program() -> Program:
     request = ProgramRequest(
         model="cnn-small",
         method=Full(),
-        optimizer=Sgd(momentum=0.9),
+        optimizer=Sgd(momentum=0.9, weight_decay=1e-3),
         batch_size=32,
         device_class="test",
         costs=DeviceCosts(10**9, 1),
@@ -46,11 +46,11 @@ def finish(run: TrainingRun) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digits_are_learnt_from_scratch(program: Program, seed: int) -> None:
-    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(20, 0.05, seed, Cosine(20)))
+    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(30, 0.05, seed, Cosine(20)))
     before = run.test()
     finish(run)
     after = run.test()
-    assert run.step == run.total_steps == 20 * (1259 // 32)
+    assert run.step == run.total_steps == 30 * (1259 // 32)
     assert before.count == after.count == 269
     assert before.accuracy is not None
     assert after.accuracy is not None

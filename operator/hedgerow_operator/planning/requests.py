@@ -12,6 +12,7 @@ from hedgerow_plans.asked import device_costs, program_request
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
 from hedgerow_plans.program import ProgramRequest
+from hedgerow_plans.training.clipping import Clipping
 from hedgerow_plans.training.optimizers import Optimizer
 
 __all__ = ["PLANNER_VERSION", "device_costs", "plan_name", "program_key", "program_request"]
@@ -26,6 +27,7 @@ def program_key(request: ProgramRequest) -> str:
         "request": dataclasses.asdict(request),
         "method": _described(request.method),
         "optimizer": _described(request.optimizer),
+        "clipping": None if request.clipping is None else _described(request.clipping),
         "planner": PLANNER_VERSION,
         "kernelTable": KERNEL_TABLE,
         "schema": PROGRAM_SCHEMA,
@@ -34,8 +36,8 @@ def program_key(request: ProgramRequest) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _described(setting: Method | Optimizer) -> dict[str, object]:
-    """Return settings with their name: those of two methods, or of two optimisers, may look alike."""
+def _described(setting: Method | Optimizer | Clipping) -> dict[str, object]:
+    """Return settings with their name: those of two methods, of two optimisers or of both clippings may look alike."""
     return {"name": setting.name, **dataclasses.asdict(setting)}
 
 

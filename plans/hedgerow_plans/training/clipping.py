@@ -28,6 +28,11 @@ class ByValue:
     def __post_init__(self) -> None:
         _check("value", self.limit)
 
+    @property
+    def name(self) -> str:
+        """Return the clipping's name in a TrainingJob."""
+        return "value"
+
 
 @dataclass(frozen=True, slots=True)
 class ByGlobalNorm:
@@ -37,6 +42,11 @@ class ByGlobalNorm:
 
     def __post_init__(self) -> None:
         _check("global norm", self.limit)
+
+    @property
+    def name(self) -> str:
+        """Return the clipping's name in a TrainingJob."""
+        return "globalNorm"
 
 
 Clipping = ByValue | ByGlobalNorm
