@@ -17,7 +17,7 @@ def test_a_small_delta_recovers_nine_tenths_of_what_full_training_does(drift: st
         f"FIGURE {drift} digits by {name}: {small.before:.3f} to {small.after:.3f} (full {whole.after:.3f}), "
         f"{recovered:.1%} of what full training recovers, with {share:.2%} of its parameters"
     )
-    assert whole.before < 0.7
+    assert whole.gain > 0.15
     assert whole.after > 0.95
     assert recovered >= 0.9
     assert share <= 0.15

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hedgerow_agent.budgets import read_rss_bytes
 from hedgerow_agent.checkpoints import CheckpointFolder, checkpoint_id
+from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
 from hedgerow_agent.core.data.streams import Windows, follow
 from hedgerow_agent.core.errors import CoreError
 from hedgerow_agent.core.executor import Executor
@@ -122,6 +123,8 @@ class StreamRun:
 def _executor(start: Start, program: Program, rung: int) -> Executor:
     try:
         weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
-        return Executor(program, weights, start.seed, rung, Path(start.folder))
+        executor = Executor(program, weights, start.seed, rung, Path(start.folder))
+        executor.augment = parse_augmentation(start.augment)
     except (Unfit, CoreError) as error:
         raise Problem(str(error)) from None
+    return executor
