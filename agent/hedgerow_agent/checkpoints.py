@@ -116,7 +116,7 @@ class CheckpointFolder:
         for name in names - kept:
             self.discard(name)
 
-    def write_resume(self, header: ResumeHeader, residents: bytes) -> None:
+    def write_resume(self, header: ResumeHeader, residents: bytes | memoryview) -> None:
         """Replace the resume file."""
         body = header.model_dump_json().encode() + b"\n"
         digest = hashlib.sha256(body)

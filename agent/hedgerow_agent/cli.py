@@ -1,13 +1,15 @@
-"""The command line of the device: run, predict, doctor."""
+"""The command line of the device: run, train, predict, doctor."""
 
 import argparse
 import json
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
 
 from hedgerow_agent.config import AgentConfig, ConfigError, load_config
+from hedgerow_agent.local import command
 from hedgerow_agent.version import agent_version
 
 _EXAMPLES = """\
@@ -15,6 +17,7 @@ examples:
   hedgerow-agent doctor  --config agent.toml                    is everything there that a device needs?
   hedgerow-agent run     --config agent.toml                    connect and do what the operator wants
   hedgerow-agent predict --config agent.toml --input probe.npz  what does the device's model say?
+  hedgerow-agent train job.yaml --data camera.npz               one job on this machine, without a cluster
 """
 
 EXIT_PROBLEM = 1
@@ -24,13 +27,15 @@ EXIT_USAGE = 2
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     options = _parser().parse_args(arguments)
+    if not hasattr(options, "config"):
+        return _train(options)
     try:
         config = load_config(options.config)
     except ConfigError as error:
         _complain(str(error))
         return EXIT_USAGE
-    command: int = options.command(config, options)
-    return command
+    exit_code: int = options.command(config, options)
+    return exit_code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,6 +52,15 @@ def _parser() -> argparse.ArgumentParser:
     predict = _command(commands, "predict", _predict, "predict the classes of samples with what the device runs now")
     predict.add_argument("--input", type=Path, required=True, metavar="FILE", help="npz with x, and y if known")
     predict.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
+    train = commands.add_parser(
+        "train",
+        help="run one job on this machine, without operator and broker",
+        description=command.DESCRIPTION,
+        epilog=command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_options(train)
+    train.set_defaults(command=_train)
     _command(commands, "doctor", _doctor, "look at everything the agent needs and say what is missing")
     return parser
 
@@ -76,6 +90,12 @@ def _run(config: AgentConfig, options: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: agent.stop())
     agent.run()
     return 0
+
+
+def _train(options: argparse.Namespace) -> int:
+    # Before numpy is imported: results must not depend on how many cores there are.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return command.run(options)
 
 
 def _predict(config: AgentConfig, options: argparse.Namespace) -> int:

@@ -65,7 +65,7 @@ def _datasets(config: AgentConfig) -> Iterator[Finding]:
     if not config.datasets:
         yield Finding(False, "datasets", "none: name at least one under [datasets].")
     for name, file in config.datasets.items():
-        there = file.is_file()
+        there = file.exists()
         yield Finding(there, f"dataset {name}", f"{file} {'is there' if there else 'is missing: prepare it'}.")
 
 

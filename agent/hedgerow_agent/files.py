@@ -9,7 +9,7 @@ _CHUNK_BYTES = 1 << 20
 _TEMPORARY = ".new"
 
 
-def write_durably(path: Path, *content: bytes) -> None:
+def write_durably(path: Path, *content: bytes | memoryview) -> None:
     """Replace a file atomically; once this returns, a power cut cannot take it back."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}{_TEMPORARY}")

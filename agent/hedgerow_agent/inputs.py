@@ -55,11 +55,11 @@ def find_weights(models_folder: Path, reference: WeightsReference) -> Found | No
 
 
 def find_dataset(datasets: Mapping[str, Path], name: str) -> Found | NotYet | Never:
-    """Return the file of a dataset that the configuration names."""
+    """Return the file or folder of a dataset that the configuration names."""
     if name not in datasets:
         known = ", ".join(sorted(datasets)) or "none"
         return Never("DatasetUnknown", f"This device has no dataset {name!r} (it has {known}); name it in [datasets].")
     file = datasets[name]
-    if not file.is_file():
+    if not file.exists():
         return NotYet("DatasetMissing", f"The dataset {name!r} should be in {file}, which is not there.")
     return Found(file)

@@ -131,6 +131,7 @@ class Performer:
             epochs=assignment.epochs,
             seed=assignment.seed,
             learning_rate=assignment.learning_rate,
+            schedule=assignment.schedule,
             checkpoint_every_steps=assignment.checkpoint_every_steps,
             from_checkpoint=instruction.from_checkpoint,
             hysteresis_batches=limits.hysteresis_batches,

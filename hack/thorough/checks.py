@@ -46,7 +46,14 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "slice-rungs",
         "every rung gives the same parameters, and the measured peak is the promised one",
-        (*PYTEST, "tests/training"),
+        (*PYTEST, "tests/training", "--ignore=tests/training/test_zoo_rungs.py"),
+        timeout_seconds=2 * 3600,
+    ),
+    Check(
+        "core-zoo",
+        "all 28 networks by all ten methods: the bits of keep-all on every rung, in exactly the promised bytes",
+        (*PYTEST, "tests/training/test_zoo_rungs.py"),
+        timeout_seconds=6 * 3600,
     ),
     Check(
         "slice-device",

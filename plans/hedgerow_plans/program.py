@@ -17,6 +17,7 @@ from hedgerow_plans.planning.residents import Residents, place_residents
 from hedgerow_plans.planning.strategies import SEQUENCES, Offering, keep_all
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training import forward_only
+from hedgerow_plans.training.clipping import Clipping
 from hedgerow_plans.training.forward_only import ForwardOnlyGraphs
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
@@ -41,6 +42,7 @@ class ProgramRequest:
     frozen_outside: bool = False  # frozen parameters live in flash or a mapped file, not in the arena
     seed: int = 0
     loss: str | None = None  # None: the model's own
+    clipping: Clipping | None = None  # of gradients; None: they are used as they are
 
 
 def build_program(
@@ -120,7 +122,7 @@ def _adapted(request: ProgramRequest) -> tuple[Adapted, str]:
 
 def _graphs(request: ProgramRequest) -> TrainingGraphs:
     adapted, loss = _adapted(request)
-    return differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
+    return differentiate(adapted.graph, request.optimizer, request.batch_size, loss, request.clipping)
 
 
 def _frozen(graphs: TrainingGraphs | ForwardOnlyGraphs) -> list[str]:

@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
-from hedgerow_operator.planning import asked
 from hedgerow_operator.planning.requests import program_key
+from hedgerow_plans import asked
 from hedgerow_plans.methods import catalogue
 from hedgerow_plans.program import DeviceCosts, ProgramRequest
+from hedgerow_plans.protocol.messages import RateSchedule
 from hedgerow_plans.resources import job_method, job_optimizer
+from hedgerow_plans.resources.training_job import Training
 from hedgerow_plans.training import optimizers
+from hedgerow_plans.training.clipping import ByGlobalNorm, ByValue
+from hedgerow_plans.training.schedules import Length
 
 METHODS: list[tuple[dict[str, Any], catalogue.Method]] = [
     ({"full": {}}, catalogue.Full()),
@@ -74,3 +78,34 @@ def test_programs_of_different_methods_or_optimizers_have_different_keys() -> No
     methods = [method for _, method in METHODS]
     keys = {key(method, optimizer) for method in methods for _, optimizer in OPTIMIZERS}
     assert len(keys) == len(METHODS) * len(OPTIMIZERS)
+
+
+def training(**settings: Any) -> Training:
+    optimizer = {"sgd": RATE}
+    return Training.model_validate({"epochs": 1, "batchSize": 4, "optimizer": optimizer, **settings})
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        ({}, 1.0),
+        ({"schedule": {"constant": {}}}, 1.0),
+        ({"schedule": {"step": {"everyEpochs": 2, "factor": "0.5"}}}, 0.25),
+        ({"schedule": {"cosine": {"warmUpSteps": 3, "finalShare": "0.1"}}}, 0.1),
+    ],
+)
+def test_the_schedule_of_a_job_reaches_the_device(written: dict[str, Any], share: float) -> None:
+    told = asked.schedule(training(**written))
+    sent = None if told is None else RateSchedule.model_validate_json(told.model_dump_json())
+    assert asked.rates(sent).share(49, Length(5, 10)) == pytest.approx(share)
+
+
+def test_clipping_is_planned_and_makes_another_program() -> None:
+    assert asked.clipping(training()) is None
+    assert asked.clipping(training(clipping={"value": "0.5"})) == ByValue(0.5)
+    assert asked.clipping(training(clipping={"globalNorm": "1e-1"})) == ByGlobalNorm(0.1)
+    requests = [
+        ProgramRequest("mlp", catalogue.Full(), optimizers.Sgd(), 4, "board", DeviceCosts(1, 1), 100, clipping=clipping)
+        for clipping in (None, ByValue(1.0), ByGlobalNorm(1.0), ByGlobalNorm(2.0))
+    ]
+    assert len({program_key(request) for request in requests}) == len(requests)

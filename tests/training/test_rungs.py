@@ -20,6 +20,7 @@ from hedgerow_plans.plan import Compute, Plan, Program, Recompute, Step, Update
 from hedgerow_plans.program import DeviceCosts, ProgramRequest, build_program
 from hedgerow_plans.training.optimizers import Sgd
 from support.programs import make_program, same_micro_batch, with_keep_all
+from support.sampling import repetitions
 
 STEPS = 4
 RATE = 0.05
@@ -107,7 +108,7 @@ def test_switching_between_random_rungs_at_every_step_changes_no_bit(tmp_path: P
     staying = Executor(program, {}, seed=1)
     one, other = batches(12), batches(12)
     seen = set()
-    for _ in range(60):
+    for _ in range(repetitions(200, 1000)):
         switching.switch(int(rng.choice(rungs)))
         seen.add(switching.rung)
         assert switching.step(*next(one), RATE).loss == staying.step(*next(other), RATE).loss

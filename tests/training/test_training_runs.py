@@ -16,6 +16,7 @@ from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.plan import Program
 from hedgerow_plans.program import DeviceCosts, ProgramRequest, build_program
 from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.schedules import Cosine
 from support.digits import digits
 from support.programs import make_program
 
@@ -27,7 +28,7 @@ def program() -> Program:
     request = ProgramRequest(
         model="cnn-small",
         method=Full(),
-        optimizer=Sgd(momentum=0.9),
+        optimizer=Sgd(momentum=0.9, weight_decay=1e-3),
         batch_size=32,
         device_class="test",
         costs=DeviceCosts(10**9, 1),
@@ -45,16 +46,17 @@ def finish(run: TrainingRun) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digits_are_learnt_from_scratch(program: Program, seed: int) -> None:
-    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(epochs=20, learning_rate=0.01, seed=seed))
+    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(30, 0.05, seed, Cosine(20)))
     before = run.test()
     finish(run)
     after = run.test()
-    assert run.step == run.total_steps == 20 * (1259 // 32)
+    assert run.step == run.total_steps == 30 * (1259 // 32)
     assert before.count == after.count == 269
     assert before.accuracy is not None
     assert after.accuracy is not None
     assert before.accuracy < 0.3
-    assert after.accuracy >= 0.95
+    print(f"FIGURE digits from scratch, seed {seed}: {after.accuracy:.4f} of {after.count} held-out samples")
+    assert after.accuracy >= 0.97
     assert after.loss < 0.3 < before.loss
     assert (run.validate().accuracy or 0) >= 0.95
 

@@ -5,7 +5,7 @@ of the body is what the graph hands out.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import CoreError
@@ -26,6 +26,7 @@ class Workplace:
     residents: Mapping[str, Array]
     runtime: Runtime
     pages: PageFile
+    scratch_bytes: dict[tuple[str, str, int], int] = field(default_factory=dict)  # by graph, node and micro-batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,15 @@ class _Walk:
         outputs = tuple(
             self._place(self._tensors[name], offset) for name, offset in zip(node.outputs, offsets, strict=True)
         )
-        length = table.scratch_bytes(node, self._tensors, self._micro_batch)
-        scratch = self._workplace.arena.view(scratch_offset, (length,), "uint8")
+        scratch = self._workplace.arena.view(scratch_offset, (self._scratch_bytes(node),), "uint8")
         return bind(Call(node, inputs, outputs, updates, scratch, self._workplace.runtime))
+
+    def _scratch_bytes(self, node: Node) -> int:
+        """Look into the operator table once for all rungs: that takes as long as binding the call."""
+        known, key = self._workplace.scratch_bytes, (self._graph.name, node.name, self._micro_batch)
+        if key not in known:
+            known[key] = table.scratch_bytes(node, self._tensors, self._micro_batch)
+        return known[key]
 
     def _place(self, tensor: Tensor, offset: int) -> Array:
         view = self._workplace.arena.view(offset, tensor.full_shape(self._micro_batch), tensor.dtype.value)

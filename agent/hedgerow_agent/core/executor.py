@@ -1,7 +1,8 @@
 """Runs a program: one arena, one plan at a time, one call per optimiser step.
 
-A plan is compiled once into flat lists of bound calls (`compilation`) and replayed. Switching to another rung compiles
-again and keeps what survives a step where it is. The executor knows nothing about epochs, files of data or checkpoints.
+A plan is compiled once into flat lists of bound calls (`compilation`), kept and replayed. Switching to another rung
+takes its lists and leaves what survives a step where it is. The executor knows nothing about epochs, files of data or
+checkpoints.
 """
 
 import math
@@ -13,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow_agent.core.arena import GUARD_BYTES, PATTERNS, Arena
+from hedgerow_agent.core.bindings import Bindings
 from hedgerow_agent.core.compilation import Compiled, Workplace, compile_plan
 from hedgerow_agent.core.errors import BadInput, CoreError, GuardZoneChanged, NonFiniteLoss
-from hedgerow_agent.core.kernels.call import Array, Bound, RowNumbers, Rows, Runtime
+from hedgerow_agent.core.evaluation import Evaluation, Scores
+from hedgerow_agent.core.kernels.call import Array, Augment, Bound, RowNumbers, Rows, Runtime
 from hedgerow_agent.core.paging import PageFile
 from hedgerow_agent.core.residents import Residents
 from hedgerow_agent.core.samples import SampleShape, Targets, sample_shape
@@ -31,15 +34,6 @@ class StepResult:
     measured_peak_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """How good the model is on some samples."""
-
-    accuracy: float | None  # None: the model has no classes
-    loss: float
-    count: int
-
-
 class Executor:
     """Trains and evaluates one program in one arena."""
 
@@ -53,16 +47,19 @@ class Executor:
     ) -> None:
         self.program = program
         self.steps_taken = 0
+        self.augment: Augment | None = None  # what is done to samples in training
         self.samples: SampleShape = sample_shape(program)
         plans = (*program.rungs, program.evaluation)
         self._arena = Arena(max(program.resident_bytes, *(plan.promise.peak_bytes for plan in plans)))
         self._residents = Residents(program, self._arena, parameters, seed)
         self._runtime = Runtime(seed=seed)
+        self._folder = paging_folder
         self._pages = PageFile(paging_folder)
         self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
         self._evaluation = self._compile(program.evaluation)
+        self._bindings = Bindings(lambda number: self._compile(self._plan(number)), self._arena.capacity_bytes)
         self.rung = rung
-        self._training = self._compile(self._plan(rung))
+        self._training = self._bindings.take(rung)
 
     @property
     def plan(self) -> Plan:
@@ -73,30 +70,34 @@ class Executor:
     def _classifies(self) -> bool:
         return self.samples.targets is Targets.LABELS
 
+    def prepare(self) -> None:
+        """Compile rungs now, as many as may be kept, so that switching to them binds nothing."""
+        self._bindings.fill(range(len(self.program.rungs)), self.rung)
+
     def switch(self, rung: int) -> None:
         """Go on with another rung; parameters and optimiser state stay, memory above its peak goes back."""
-        compiled = self._compile(self._plan(rung))
+        compiled = self._bindings.take(rung)
         self.rung, self._training = rung, compiled
         self._arena.give_back_above(compiled.plan.promise.peak_bytes)
 
     def step(self, x: Array, y: Array, learning_rate: float, rows: RowNumbers | None = None) -> StepResult:
         """Take one optimiser step on a batch: all of x and y, or the rows given of them."""
-        self._feed(x, y, learning_rate)
+        self._feed(x, y, learning_rate, self.augment)
         loss = self._replay(self._batch_rows(x, rows))
         self.steps_taken += 1
         return StepResult(loss)
 
     def measure(self, x: Array, y: Array, learning_rate: float, rows: RowNumbers | None = None) -> StepResult:
         """Take one step, twice from the same state over two patterns, and find the highest byte it writes."""
-        self._feed(x, y, learning_rate)
+        self._feed(x, y, learning_rate, self.augment)
         batch = self._batch_rows(x, rows)
-        before = self._residents.copy(self._residents.changing())
         losses, highest = [], 0
-        for pattern in PATTERNS:
-            self._residents.put_back(before)
-            loss, reached = self._replay_over(pattern, batch)
-            losses.append(loss)
-            highest = max(highest, reached)
+        with self._residents.remembered(self._folder) as put_back:
+            for pattern in PATTERNS:
+                put_back()
+                loss, reached = self._replay_over(pattern, batch)
+                losses.append(loss)
+                highest = max(highest, reached)
         promised = self.plan.promise.peak_bytes
         if highest > round_up(promised):
             raise GuardZoneChanged(promised, highest)
@@ -104,18 +105,13 @@ class Executor:
         return StepResult(losses[-1], highest)
 
     def evaluate(self, x: Array, y: Array, rows: RowNumbers | None = None) -> Evaluation:
-        """Return accuracy (of classes only) and mean loss over all samples, or the rows given of them."""
+        """Return accuracy and F1 (of classes only) and mean loss over all samples, or the rows given of them."""
         self._feed(x, y, 0.0)
         chosen = self._chosen_rows(x, rows)
-        correct, total, count = 0, 0.0, 0
+        scores = Scores(self.samples.classes if self._classifies else None)
         for part, logits, losses in self._forward(chosen):
-            if self._classifies:
-                correct += int(np.count_nonzero(logits.argmax(axis=1) == y[part]))
-            total += float(losses.sum(dtype=np.float64))
-            count += len(losses)
-        if count == 0:
-            raise BadInput("There are no samples to evaluate; give at least one.")
-        return Evaluation(correct / count if self._classifies else None, total / count, count)
+            scores.add(logits, losses, self._runtime.fields["y"][part])
+        return scores.result()
 
     def predict(self, x: Array) -> npt.NDArray[np.float32]:
         """Return the logits of samples, one row each."""
@@ -136,6 +132,10 @@ class Executor:
     def resident_state(self) -> bytes:
         """Return the bytes that survive a step: parameters and optimiser state."""
         return self._arena.read(self.program.resident_bytes)
+
+    def resident_view(self) -> memoryview:
+        """Return the same bytes where they lie; they change with the next step."""
+        return self._arena.view(0, (self.program.resident_bytes,), "uint8").data.toreadonly()
 
     def load_resident_state(self, content: bytes) -> None:
         """Put back what `resident_state` of the same program returned."""
@@ -159,12 +159,13 @@ class Executor:
     def _compile(self, plan: Plan) -> Compiled:
         return compile_plan(plan, self.program.graph(plan.graph), self._workplace)
 
-    def _feed(self, x: Array, y: Array, learning_rate: float) -> None:
+    def _feed(self, x: Array, y: Array, learning_rate: float, augment: Augment | None = None) -> None:
         self.samples.check_arrays(x, y)
         whole = self.samples.targets is Targets.LABELS and y.dtype != np.int32
         self._runtime.fields = {"x": x, "y": y.astype(np.int32) if whole else y}
         self._runtime.learning_rate = learning_rate
         self._runtime.step = self.steps_taken
+        self._runtime.augment = augment
 
     def _chosen_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
         if rows is not None and rows.size and (rows.min() < 0 or rows.max() >= len(x)):

@@ -1,6 +1,6 @@
 """First values of parameters that no weights file brings, the same on every machine for the same seed and name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -48,6 +48,19 @@ def kept_value(tensor: Tensor, init: Init, parameters: Mapping[str, Array]) -> A
     return checked(tensor, np.take(source, places, axis=axis))
 
 
+_PIECE = 65_536
+"""Elements looked at at once: a mapped file of weights must not be mirrored in memory."""
+
+
+def _pieces(value: Array) -> Iterator[Array]:
+    flat = value.reshape(-1)
+    return (flat[first : first + _PIECE] for first in range(0, flat.size, _PIECE))
+
+
+def _finite(piece: Array) -> bool:
+    return bool(np.isfinite(piece).all())
+
+
 def checked(tensor: Tensor, value: Array) -> Array:
     """Return a given value if it fits the tensor: type, shape, no NaN or infinity."""
     if value.dtype != np.dtype(tensor.dtype.value) or value.shape != tensor.shape:
@@ -55,6 +68,6 @@ def checked(tensor: Tensor, value: Array) -> Array:
             f"{tensor.name} is {value.dtype} {list(value.shape)} and the program wants {tensor.dtype.value} "
             f"{list(tensor.shape)}; these are not this model's weights."
         )
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
+    if value.dtype.kind == "f" and not all(map(_finite, _pieces(value))):
         raise BadInput(f"{tensor.name} holds NaN or infinity; fetch the weights again.")
     return value

@@ -1,11 +1,16 @@
 """The tensors that survive a step: where they lie, their first values, and replacing them safely."""
 
-from collections.abc import Iterable, Mapping
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from hedgerow_agent.core.arena import Arena
-from hedgerow_agent.core.errors import BadInput
+from hedgerow_agent.core.errors import BadInput, PagingFailed
 from hedgerow_agent.core.initial import checked, initial_value, kept_value
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_plans.graph.ir import Role, Tensor
@@ -41,6 +46,23 @@ class Residents:
             checked(self._tensors[name], value)
         self.put_back(values)
 
+    @contextmanager
+    def remembered(self, folder: Path | None) -> Iterator[Callable[[], None]]:
+        """Note what training changes and give a way to put it back.
+
+        It goes into a file without a name, so that no memory is taken beside the arena; into memory if there is no
+        folder, or no room in it: a full disk must not stop training.
+        """
+        names = self.changing()
+        contents = [self.views[name].reshape(-1).view(np.uint8).data for name in names]
+        with ExitStack() as stack:
+            file = _file_of(contents, folder, stack)
+            if file is not None:
+                yield lambda: _read_all(file, contents)
+                return
+            copies = self.copy(names)
+            yield lambda: self.put_back(copies)
+
     def put_back(self, values: Mapping[str, Array]) -> None:
         """Overwrite tensors with copies taken before."""
         for name, value in values.items():
@@ -58,3 +80,29 @@ def _first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int) -> 
     if tensor.init is not None and tensor.init.kind == "kept":
         return kept_value(tensor, tensor.init, parameters)
     return initial_value(tensor, seed)
+
+
+def _file_of(contents: Iterable[memoryview], folder: Path | None, stack: ExitStack) -> IO[bytes] | None:
+    """Return a file with these bytes, or None where there is no place for one."""
+    if folder is None:
+        return None
+    try:
+        file = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))  # noqa: SIM115 - it is one
+        for content in contents:
+            done = 0
+            while done < len(content):
+                done += file.write(content[done:])
+    except OSError:
+        return None
+    return file
+
+
+def _read_all(file: IO[bytes], contents: Iterable[memoryview]) -> None:
+    file.seek(0)
+    for content in contents:
+        done = 0
+        while done < len(content):
+            read = os.readv(file.fileno(), [content[done:]])
+            if not read:
+                raise PagingFailed("Storage did not give back what a measured step began with; check the disk.")
+            done += read

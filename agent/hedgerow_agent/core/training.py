@@ -7,7 +7,12 @@ number and the executor's resident state. Checkpoints, budgets and messages belo
 from dataclasses import dataclass
 
 from hedgerow_agent.core.data import Batches, Dataset, split
-from hedgerow_agent.core.executor import Evaluation, Executor, StepResult
+from hedgerow_agent.core.evaluation import Evaluation
+from hedgerow_agent.core.executor import Executor, StepResult
+from hedgerow_agent.core.kernels.call import Augment
+from hedgerow_plans.training import schedules
+
+CONSTANT = schedules.Constant()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,8 @@ class Schedule:
     epochs: int
     learning_rate: float
     seed: int
+    rates: schedules.Schedule = CONSTANT
+    augment: Augment | None = None
 
 
 class TrainingRun:
@@ -31,13 +38,19 @@ class TrainingRun:
         self._schedule = schedule
         self._split = split(len(dataset.x), schedule.seed)
         self._batches = Batches(self._split.train, executor.program.batch_size, schedule.seed)
+        self._length = schedules.Length(schedule.epochs, self._batches.per_epoch)
         self.step = step
-        executor.steps_taken = step
+        executor.steps_taken, executor.augment = step, schedule.augment
 
     @property
     def total_steps(self) -> int:
         """Steps of the whole run."""
-        return self._schedule.epochs * self._batches.per_epoch
+        return self._length.steps
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next step."""
+        return self._schedule.learning_rate * self._schedule.rates.share(self.step, self._length)
 
     @property
     def done(self) -> bool:
@@ -47,7 +60,7 @@ class TrainingRun:
     def run_step(self, measure: bool = False) -> StepResult:
         """Take the next step, and measure its memory if asked."""
         take = self.executor.measure if measure else self.executor.step
-        result = take(self._dataset.x, self._dataset.y, self._schedule.learning_rate, self._batches.rows(self.step))
+        result = take(self._dataset.x, self._dataset.y, self.learning_rate, self._batches.rows(self.step))
         self.step += 1
         return result
 

@@ -4,24 +4,30 @@ The newest budget counts from the next batch end on. A step that is measured run
 result stays the same to the last bit. Where training stands is in the resume file alone.
 """
 
+import contextlib
 import math
 import time
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
 
 from hedgerow_agent.budgets import read_rss_bytes
 from hedgerow_agent.checkpoints import CheckpointFolder, Resume, ResumeHeader, checkpoint_id
 from hedgerow_agent.core.data import Batches, Dataset, split
+from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
 from hedgerow_agent.core.errors import BadInput, GuardZoneChanged, NonFiniteLoss
+from hedgerow_agent.core.evaluation import Evaluation
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.training import Schedule, TrainingRun
 from hedgerow_agent.trainer import deltas, protocol
-from hedgerow_agent.trainer.channel import Channel
 from hedgerow_agent.trainer.energy import open_meter
 from hedgerow_agent.trainer.loading import Unfit, load_data, load_program, load_weights
 from hedgerow_agent.trainer.rung import choose_rung, roomiest_fit
 from hedgerow_agent.trainer.tally import Tally
+from hedgerow_plans import asked
 from hedgerow_plans.plan import Program
-from hedgerow_plans.protocol.messages import CheckpointReport
+from hedgerow_plans.protocol.messages import CheckpointReport, Quality
 
 _STORAGE_RETRY_SECONDS = 1.0
 
@@ -30,7 +36,20 @@ class Stopped(Exception):  # noqa: N818 - control flow, not an error
     """The agent wants the trainer to end."""
 
 
-def run_job(start: protocol.Start, channel: Channel) -> None:
+class Conversation(Protocol):
+    """Whoever wants the job done: an agent at the other end of a pipe, or a person at a terminal."""
+
+    def say(self, message: protocol.Said) -> None:
+        """Tell them something."""
+
+    def wait(self) -> protocol.Told:
+        """Return what they say next, however long it takes."""
+
+    def heard(self) -> list[protocol.Told]:
+        """Return what they said since the last time, without waiting."""
+
+
+def run_job(start: protocol.Start, channel: Conversation) -> None:
     """Run a job to one of its ends and say which it was."""
     try:
         Job(start, channel).run()
@@ -43,18 +62,21 @@ def run_job(start: protocol.Start, channel: Channel) -> None:
     except GuardZoneChanged as error:
         channel.say(protocol.Rejected(reason="PlanBroken", message=protocol.shortened(str(error))))
     except NonFiniteLoss as error:
-        channel.say(protocol.Failed(reason="Diverged", message=protocol.shortened(str(error))))
+        message = f"{error} {_what_is_kept(CheckpointFolder(Path(start.folder)))}"
+        channel.say(protocol.Failed(reason="Diverged", message=protocol.shortened(message)))
 
 
 class Job:
     """The state of one run of the trainer."""
 
-    def __init__(self, start: protocol.Start, channel: Channel) -> None:
+    def __init__(self, start: protocol.Start, channel: Conversation) -> None:
         self._start, self._channel = start, channel
         self._folder = CheckpointFolder(Path(start.folder))
         self._program = load_program(Path(start.program_file), start.program_digest)
-        self._weights = load_weights(Path(start.weights_file), start.weights_sha256)
-        self._dataset = load_data(Path(start.dataset_file))
+        self._weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
+        with contextlib.suppress(OSError):  # whoever writes there first says what is wrong
+            self._folder.path.mkdir(parents=True, exist_ok=True)
+        self._dataset = load_data(Path(start.dataset_file), self._program, self._folder.path)
         self._peaks = tuple(plan.promise.peak_bytes for plan in self._program.rungs)
         self._resume = self._find_resume()
         header = self._resume.header if self._resume else None
@@ -66,7 +88,8 @@ class Job:
     def run(self) -> None:
         """Train from wherever this job stands to its last step."""
         self._tally.total_steps = _total_steps(self._program, self._dataset, self._start)
-        self._channel.say(protocol.Ready(footprint_bytes=read_rss_bytes(), progress=self._tally.progress()))
+        footprint, progress = read_rss_bytes(), self._tally.progress()
+        self._channel.say(protocol.Ready(footprint_bytes=footprint, data=_data_read(self._dataset), progress=progress))
         self._await_budget()
         rung = self._await_fit()
         run = self._build(rung)
@@ -80,8 +103,11 @@ class Job:
     def _build(self, rung: int) -> TrainingRun:
         """Build the arena and bring it to where training stands."""
         start = self._start
-        executor = Executor(self._program, self._weights, start.seed, rung)
-        schedule = Schedule(start.epochs, float(start.learning_rate), start.seed)
+        executor = Executor(self._program, self._weights, start.seed, rung, self._folder.path)
+        executor.prepare()
+        augment = parse_augmentation(start.augment)
+        rates = asked.rates(start.schedule)
+        schedule = Schedule(start.epochs, float(start.learning_rate), start.seed, rates, augment)
         run = TrainingRun(executor, self._dataset, schedule)
         self._tally.start_on(rung)
         if self._tally.accuracy_before is None:
@@ -122,7 +148,10 @@ class Job:
     def _step(self, run: TrainingRun) -> None:
         tally, rung = self._tally, run.executor.rung
         measure = tally.measured_count(rung) < self._start.measured_steps
+        began = time.perf_counter()
         result = run.run_step(measure)
+        if not measure:
+            tally.step_took(time.perf_counter() - began)
         tally.step_done(rung, result.loss, result.measured_peak_bytes)
         if run.step % self._start.checkpoint_every_steps == 0 or run.done:
             self._checkpoint(run)
@@ -135,7 +164,8 @@ class Job:
         """Write delta and resume file durably, then say so."""
         # The delta first: going on from an older resume file writes the same delta again, to the last bit.
         executor = run.executor
-        accuracy = run.validate().accuracy
+        self._tally.validation = _quality(run.validate())
+        accuracy = self._tally.validation.accuracy
         delta = deltas.encode_delta(executor.delta(), self._start, run.step, accuracy)
         self._tally.accuracy_now = accuracy
         while (report := self._try_to_store(run, delta, accuracy)) is None:
@@ -148,7 +178,7 @@ class Job:
         """Write both files, or say why the disk did not take them."""
         try:
             report = self._folder.add(checkpoint_id(run.step), run.step, delta, accuracy)
-            self._folder.write_resume(self._resume_header(run), run.executor.resident_state())
+            self._folder.write_resume(self._resume_header(run), run.executor.resident_view())
         except OSError as error:
             message = (
                 f"The checkpoint of step {run.step} cannot be written: {error}. It is tried again; free some space."
@@ -171,7 +201,8 @@ class Job:
         )
 
     def _finish(self, run: TrainingRun) -> None:
-        self._tally.accuracy_after = run.test().accuracy
+        self._tally.test = _quality(run.test())
+        self._tally.accuracy_after = self._tally.test.accuracy
         self._channel.say(protocol.Complete(progress=self._tally.progress()))
 
     def _take_rung(self, executor: Executor) -> None:
@@ -231,3 +262,24 @@ def _total_steps(program: Program, dataset: Dataset, start: protocol.Start) -> i
     """Return the steps of the whole job, before there is an arena to run them in."""
     rows = split(len(dataset.x), start.seed).train
     return Batches(rows, program.batch_size, start.seed).per_epoch * start.epochs
+
+
+def _data_read(dataset: Dataset) -> protocol.DataRead:
+    reading, samples = dataset.reading, len(dataset.x)
+    return protocol.DataRead(
+        samples=samples,
+        # The split numbers every row, and an epoch puts those for training into an order of its own.
+        held_bytes=reading.held_bytes + 2 * samples * np.dtype(np.intp).itemsize,
+        at_once_bytes=reading.at_once_bytes,
+        copied_bytes=reading.copied_bytes,
+    )
+
+
+def _quality(found: Evaluation) -> Quality:
+    loss = found.loss if math.isfinite(found.loss) else None
+    return Quality(samples=found.count, loss=loss, accuracy=found.accuracy, f1_macro=found.f1_macro)
+
+
+def _what_is_kept(folder: CheckpointFolder) -> str:
+    kept = folder.good()
+    return f"The checkpoint {kept[-1].id} is kept." if kept else "The base model is unchanged."

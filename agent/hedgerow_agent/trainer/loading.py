@@ -3,11 +3,13 @@
 What does not fit raises `Unfit` with a reason and a sentence; trying again would not help.
 """
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
 from hedgerow_agent.core.data import Dataset, load_dataset
 from hedgerow_agent.core.errors import BadInput
+from hedgerow_agent.core.samples import sample_shape
 from hedgerow_agent.files import read_bounded, sha256_of
 from hedgerow_agent.weights import Array, UnreadableTensors, map_tensors
 from hedgerow_plans import codec
@@ -44,8 +46,14 @@ def load_program(file: Path, digest: str) -> Program:
     return program
 
 
-def load_weights(file: Path, sha256: str) -> Mapping[str, Array]:
-    """Return the base model's tensors, mapped from the file."""
+NO_WEIGHTS_SHA256 = hashlib.sha256().hexdigest()
+"""What stands for the weights of a model that starts from its seed."""
+
+
+def load_weights(file: Path | None, sha256: str) -> Mapping[str, Array]:
+    """Return the base model's tensors, mapped from the file; none without one."""
+    if file is None:
+        return {}
     found = sha256_of(file)
     if found != sha256:
         raise Unfit("WeightsDiffer", f"The weights {file} have the sha256 {found}, and the job wants {sha256}.")
@@ -55,9 +63,9 @@ def load_weights(file: Path, sha256: str) -> Mapping[str, Array]:
         raise Unfit("WeightsUnreadable", str(error)) from None
 
 
-def load_data(file: Path) -> Dataset:
-    """Return the device's own data."""
+def load_data(path: Path, program: Program, folder: Path) -> Dataset:
+    """Return the device's own data, a file or a folder; copies that it needs go into `folder` and vanish."""
     try:
-        return load_dataset(file)
+        return load_dataset(path, sample_shape(program), folder)
     except BadInput as error:
         raise Unfit("DatasetUnusable", str(error)) from None

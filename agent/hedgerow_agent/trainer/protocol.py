@@ -20,6 +20,7 @@ from hedgerow_plans.protocol.messages import (
     Identifier,
     Message,
     Progress,
+    RateSchedule,
     Text,
 )
 
@@ -34,13 +35,15 @@ class Start(Message):
     generation: Count
     program_file: str
     program_digest: Digest
-    weights_file: str
+    weights_file: str  # empty: none, first values come from the seed
     weights_sha256: Digest
     dataset_file: str
     folder: str  # of this job and generation: checkpoints and the resume file
     epochs: Annotated[int, Field(ge=1)]
     seed: Count
     learning_rate: Decimal
+    schedule: RateSchedule | None = None
+    augment: tuple[Text, ...] = ()  # words such as "shift:2"
     checkpoint_every_steps: Annotated[int, Field(ge=1)]
     from_checkpoint: Identifier | None = None  # used only where the resume file does not serve
     hysteresis_batches: Annotated[int, Field(ge=1)] = 10
@@ -63,11 +66,21 @@ class Stop(Message):
     kind: Literal["stop"] = "stop"
 
 
+class DataRead(Message):
+    """What reading the dataset takes besides the arena."""
+
+    samples: Count = 0
+    held_bytes: Count = 0  # in memory for the whole run: labels and row numbers
+    at_once_bytes: Count = 0  # the largest piece while it was opened
+    copied_bytes: Count = 0  # to storage, because it could not be mapped as it was
+
+
 class Ready(Message):
     """Everything is checked; the arena is built when the budget comes."""
 
     kind: Literal["ready"] = "ready"
     footprint_bytes: Count  # resident set of the process before its arena
+    data: DataRead = DataRead()
     progress: Progress
 
 

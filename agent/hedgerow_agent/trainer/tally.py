@@ -1,14 +1,17 @@
 """What a job has come to so far: the figures that progress reports carry and that survive a restart."""
 
+from collections import deque
+from statistics import median
 from typing import TypedDict
 
 from hedgerow_agent.checkpoints import ResumeHeader
 from hedgerow_agent.trainer.energy import PICOJOULES_PER_MICROJOULE, EnergyMeter
 from hedgerow_plans.plan import Program
-from hedgerow_plans.protocol.messages import Energy, EnergySource, Memory, Progress, RungPeak
+from hedgerow_plans.protocol.messages import Energy, EnergySource, Memory, Progress, Quality, RungPeak
 
 _MOST_RUNGS_NAMED = 64
 _RUNS_OF_A_MEASURED_STEP = 2
+_STEPS_TIMED = 101
 
 
 class CarriedOver(TypedDict):
@@ -40,6 +43,9 @@ class Tally:
         self._switches_down = before.switches_down if before else 0
         self._switches_up = before.switches_up if before else 0
         self._rungs_used = before.rungs_used if before else ()
+        self.validation: Quality | None = None
+        self.test: Quality | None = None
+        self._step_microseconds: deque[int] = deque(maxlen=_STEPS_TIMED)
         self._loss: float | None = None
         self._rung = len(program.rungs) - 1
         self._measured_peaks = dict(before.measured_peaks) if before else {}
@@ -68,6 +74,10 @@ class Tally:
             self._measured_counts[rung] = self.measured_count(rung) + 1
             self._measured_peaks[rung] = max(measured_peak_bytes, self._measured_peaks.get(rung, 0))
         self._meter.executed(self._rungs[rung].promise.step_picojoules, runs)
+
+    def step_took(self, seconds: float) -> None:
+        """Note how long a step took that was not measured; a measured one runs twice."""
+        self._step_microseconds.append(int(seconds * 1e6))
 
     def measured_count(self, rung: int) -> int:
         """Return how many steps were measured on a rung."""
@@ -107,6 +117,9 @@ class Tally:
             accuracy_before=self.accuracy_before,
             accuracy_now=self.accuracy_now,
             accuracy_after=self.accuracy_after,
+            validation=self.validation,
+            test=self.test,
+            step_microseconds=int(median(self._step_microseconds)) if self._step_microseconds else None,
             memory=memory,
             energy=Energy(microjoules=self._picojoules() // PICOJOULES_PER_MICROJOULE, source=self._meter.source),
         )

@@ -14,6 +14,7 @@ from hedgerow_operator.actions import Dispatch
 from hedgerow_operator.decide.claims import OpenJob
 from hedgerow_operator.decide.rollbacks import remember_requests
 from hedgerow_operator.world import Device, DeviceMemory, Ready, World
+from hedgerow_plans import asked
 from hedgerow_plans.protocol.envelope import payload_text
 from hedgerow_plans.protocol.messages import Assignment, Desired, WeightsReference
 
@@ -58,6 +59,7 @@ def _assignment(entry: OpenJob, device: Device, world: World) -> Assignment | No
         epochs=spec.training.epochs,
         seed=spec.training.seed,
         learning_rate=spec.training.optimizer.learning_rate,
+        schedule=asked.schedule(spec.training),
         checkpoint_every_steps=spec.checkpoint.every_steps,
         checkpoints_kept=spec.checkpoint.keep,
     )

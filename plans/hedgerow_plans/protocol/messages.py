@@ -86,6 +86,16 @@ class WeightsReference(Message):
     sha256: Digest
 
 
+class RateSchedule(Message):
+    """How the learning rate changes over a run; which of the numbers count depends on the kind."""
+
+    kind: Literal["constant", "step", "cosine"]
+    every_epochs: Annotated[int, Field(ge=1, le=100_000)] = 1  # of step
+    factor: Decimal = "1"  # of step
+    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = 0  # of cosine
+    final_share: Decimal = "0"  # of cosine
+
+
 class Assignment(Message):
     """One job as one device sees it. Idempotent by (job_uid, generation)."""
 
@@ -98,6 +108,7 @@ class Assignment(Message):
     epochs: Annotated[int, Field(ge=1, le=100_000)]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     learning_rate: Decimal
+    schedule: RateSchedule | None = None  # None: the rate stays the same
     checkpoint_every_steps: Annotated[int, Field(ge=1, le=10**9)]
     checkpoints_kept: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)]
 
@@ -184,6 +195,15 @@ class Energy(Message):
     source: EnergySource
 
 
+class Quality(Message):
+    """How good a model is on samples that it was not trained on."""
+
+    samples: Count
+    loss: Loss | None = None  # None: it is no number
+    accuracy: Share | None = None  # None: the model has no classes
+    f1_macro: Share | None = None  # mean over the classes that occur
+
+
 class Progress(Message):
     """How far training is, on which rung, and how well."""
 
@@ -199,6 +219,9 @@ class Progress(Message):
     accuracy_before: Share | None = None  # test split, base model
     accuracy_now: Share | None = None  # validation split, newest checkpoint
     accuracy_after: Share | None = None  # test split, when training is complete
+    validation: Quality | None = None  # of the newest checkpoint
+    test: Quality | None = None  # when training is complete
+    step_microseconds: Count | None = None  # median of the last steps that were not measured
     memory: Memory
     energy: Energy
 

@@ -8,16 +8,22 @@ from pydantic import Field
 from hedgerow_plans.resources.common import DECIMAL_PATTERN, DecimalText, Part, Rule, decimal, one_of, yaml_field
 
 
-def _decimal_rule(field: str, bounds: str, said: str, example: str, within: Callable[[Decimal], bool]) -> Rule:
+def decimal_rule(
+    field: str, bounds: str, said: str, example: str, within: Callable[[Decimal], bool], *, optional: bool = False
+) -> Rule:
     """Return the rule that a field is a decimal inside bounds; CEL has no decimals, a double will do for comparing."""
 
     def holds(part: Part) -> bool:
-        value = decimal(str(yaml_field(part, field)))
+        given = yaml_field(part, field)
+        if given is None and optional:
+            return True
+        value = decimal(str(given))
         return value is not None and within(value)
 
     compared = bounds.replace("{}", f"double(self.{field})")
+    absent = f"!has(self.{field}) || " if optional else ""
     return Rule(
-        f"self.{field}.matches('{DECIMAL_PATTERN}') && {compared}",
+        f"{absent}self.{field}.matches('{DECIMAL_PATTERN}') && {compared}",
         f'{field} must be a decimal in quotes {said}, such as "{example}"',
         holds,
         field,
@@ -25,13 +31,13 @@ def _decimal_rule(field: str, bounds: str, said: str, example: str, within: Call
 
 
 def _below_one(field: str, example: str) -> Rule:
-    return _decimal_rule(field, "{} < 1.0", "of at least 0 and below 1", example, lambda d: d < 1)
+    return decimal_rule(field, "{} < 1.0", "of at least 0 and below 1", example, lambda d: d < 1)
 
 
-_LEARNING_RATE = _decimal_rule(
+_LEARNING_RATE = decimal_rule(
     "learningRate", "{} > 0.0 && {} <= 1000.0", "above 0 and at most 1000", "0.05", lambda d: 0 < d <= 1000
 )
-_WEIGHT_DECAY = _decimal_rule("weightDecay", "{} <= 1.0", "between 0 and 1", "0.0001", lambda d: d <= 1)
+_WEIGHT_DECAY = decimal_rule("weightDecay", "{} <= 1.0", "between 0 and 1", "0.0001", lambda d: d <= 1)
 
 
 class Sgd(Part):
@@ -51,7 +57,7 @@ class Adam(Part):
         _LEARNING_RATE,
         _below_one("beta1", "0.9"),
         _below_one("beta2", "0.999"),
-        _decimal_rule("epsilon", "{} > 0.0 && {} <= 1.0", "above 0 and at most 1", "1e-8", lambda d: 0 < d <= 1),
+        decimal_rule("epsilon", "{} > 0.0 && {} <= 1.0", "above 0 and at most 1", "1e-8", lambda d: 0 < d <= 1),
         _WEIGHT_DECAY,
     )
 

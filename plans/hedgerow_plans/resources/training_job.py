@@ -29,6 +29,7 @@ from hedgerow_plans.resources.common import (
 from hedgerow_plans.resources.conditions import Conditions
 from hedgerow_plans.resources.job_method import Method
 from hedgerow_plans.resources.job_optimizer import Optimizer
+from hedgerow_plans.resources.job_pace import Clipping, Schedule
 from hedgerow_plans.resources.reasons import JobState
 from hedgerow_plans.resources.rollback import RollbackRequest
 from hedgerow_plans.resources.selector import LabelSelector
@@ -85,6 +86,12 @@ class Training(Part):
         default=0, description="Fixes data split, order and initial values: the same seed trains the same bits."
     )
     optimizer: Optimizer = Field(description="How parameters are updated.")
+    schedule: Schedule | None = Field(
+        default=None, description="How the learning rate changes over the run; it stays the same if absent."
+    )
+    clipping: Clipping | None = Field(
+        default=None, description="Keeps gradients from growing without bound; they are used as they are if absent."
+    )
 
 
 class JobDevices(Part):
@@ -209,7 +216,7 @@ class TrainingJob(Resource):
 
 def training_digest(spec: TrainingJobSpec) -> str:
     """Return the sha256 of what, when it changes, makes devices train again."""
-    text = json.dumps(spec.model_dump(mode="json", include=_TRAINING_FIELDS), sort_keys=True)
+    text = json.dumps(spec.model_dump(mode="json", include=_TRAINING_FIELDS, exclude_none=True), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

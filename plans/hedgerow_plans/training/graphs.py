@@ -13,12 +13,13 @@ from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
 from hedgerow_plans.training import forward_only, modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
+from hedgerow_plans.training.clipping import CLIPPING_PREFIXES, Clipping
 from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
 from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
 _GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
-RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES + forward_only.PREFIXES
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES + CLIPPING_PREFIXES + forward_only.PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
 
@@ -44,7 +45,9 @@ class TrainingGraphs:
         return tuple(graph for graph in (self.direct, self.in_pieces, self.evaluate) if graph is not None)
 
 
-def differentiate(graph: Graph, optimizer: Optimizer, batch_size: int, loss: str = DEFAULT_LOSS) -> TrainingGraphs:
+def differentiate(
+    graph: Graph, optimizer: Optimizer, batch_size: int, loss: str = DEFAULT_LOSS, clipping: Clipping | None = None
+) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
     forward = pruned(graph)
@@ -58,9 +61,10 @@ def differentiate(graph: Graph, optimizer: Optimizer, batch_size: int, loss: str
     compared = loss_nodes(forward, loss)
     tape = differentiate_nodes((*modes.for_training(forward.nodes, tensors), *compared), residents, batch_size)
     moves = tuple(modes.moves(forward.nodes, tensors, batch_size))
+    rule = updates.Rule(optimizer, clipping)
     return TrainingGraphs(
-        updates.direct(tape, descending, optimizer, (LOSSES,), moves),
-        None if moves else updates.accumulating(tape, descending, optimizer, (LOSSES,)),
+        updates.direct(tape, descending, rule, (LOSSES,), moves),
+        None if moves else updates.accumulating(tape, descending, rule, (LOSSES,)),
         _evaluate(modes.for_evaluation((*forward.nodes, *compared)), residents),
         tuple(tensor.name for tensor in trainable),
         modes.why_the_batch_is_whole(moves),

@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.clipping import GradientOf, clipped_gradient
 from hedgerow_plans.graph.tiles import STATE_BLOCK_ELEMENTS, UPDATE_TILE_ELEMENTS, tile_of
 
 _SMALLEST_SCALE = 1.2e-38
@@ -67,17 +68,18 @@ def bind_count(call: Call) -> Bound:
 
 def bind_adam(call: Call) -> Bound:
     """Update a parameter and its moments: m / sqrt(v), both corrected for having started at zero."""
-    gradient, steps = call.inputs[0].reshape(-1), call.inputs[1]
+    steps = call.inputs[1]
     parameter, first, second = (array.reshape(-1) for array in call.updates)
     tile = tile_of(parameter.size, UPDATE_TILE_ELEMENTS)
-    buffer = ScratchCutter(call).take((tile,), parameter.dtype)
+    scratch = ScratchCutter(call)
+    buffer, gradient = scratch.take((tile,), parameter.dtype), clipped_gradient(call, 2, scratch, tile)
     settings, runtime = _Settings.of(call), call.runtime
 
     def run() -> None:
         rate, step = runtime.learning_rate, int(steps) + 1
         for start in range(0, parameter.size, tile):
             part = slice(start, start + tile)
-            arrays = (parameter[part], gradient[part], first[part], second[part])
+            arrays = (parameter[part], gradient(part), first[part], second[part])
             settings.change(arrays, buffer[: arrays[0].size], rate, step)
 
     return run
@@ -89,7 +91,8 @@ def bind_adam8bit(call: Call) -> Bound:
     size, scratch = call.updates[0].size, ScratchCutter(call)
     tile = tile_of(size, UPDATE_TILE_ELEMENTS)
     buffers = [scratch.take((tile,), call.updates[0].dtype) for _ in range(3)]
-    pieces = [_Piece.cut(call, buffers, start, rows, width) for start, rows, width in _blocks(size)]
+    gradient = clipped_gradient(call, 2, scratch, tile)
+    pieces = [_Piece.cut(call, gradient, buffers, blocks) for blocks in _blocks(size)]
 
     def run() -> None:
         rate, step = runtime.learning_rate, int(steps) + 1
@@ -118,14 +121,15 @@ class _Piece:
     """Blocks that are updated together, one a row."""
 
     parameter: Array
-    gradient: Array
+    gradient: Callable[[], Array]
     first: tuple[Array, Array]  # codes and scales
     second: tuple[Array, Array]
     buffers: tuple[Array, Array, Array]
 
     @classmethod
-    def cut(cls, call: Call, buffers: list[Array], start: int, rows: int, width: int) -> Self:
-        """Return the views of some blocks."""
+    def cut(cls, call: Call, gradient: GradientOf, buffers: list[Array], blocks: tuple[int, int, int]) -> Self:
+        """Return the views of some blocks, given as (start, blocks, elements of a block)."""
+        start, rows, width = blocks
         parameter, codes1, scales1, codes2, scales2 = (array.reshape(-1) for array in call.updates)
         part, block = slice(start, start + rows * width), start // STATE_BLOCK_ELEMENTS
         in_tile = slice(start % UPDATE_TILE_ELEMENTS, start % UPDATE_TILE_ELEMENTS + rows * width)
@@ -133,7 +137,7 @@ class _Piece:
         first, second, work = (buffer[in_tile].reshape(shape) for buffer in buffers)
         return cls(
             parameter[part].reshape(shape),
-            call.inputs[0].reshape(-1)[part].reshape(shape),
+            lambda: gradient(part).reshape(shape),
             (codes1[part].reshape(shape), scales1[own]),
             (codes2[part].reshape(shape), scales2[own]),
             (first, second, work),
@@ -144,7 +148,7 @@ class _Piece:
         first, second, work = self.buffers
         _unpack_first(*self.first, first, work)
         _unpack_second(*self.second, second)
-        change((self.parameter, self.gradient, first, second), work, rate, step)
+        change((self.parameter, self.gradient(), first, second), work, rate, step)
         _pack_first(first, *self.first, work)
         _pack_second(second, *self.second, work)
 

@@ -16,6 +16,8 @@ Bytes = npt.NDArray[np.uint8]
 RowNumbers = npt.NDArray[np.intp]
 Rows = slice | RowNumbers
 Bound = Callable[[], object]
+Augment = Callable[[Array, int], None]
+"""Changes one sample in place, by chance that a 64-bit word decides."""
 
 
 @dataclass(slots=True)
@@ -27,6 +29,7 @@ class Runtime:
     rows: Rows = field(default_factory=lambda: slice(0, 0))  # the samples of this micro-batch
     seed: int = 0  # of the job
     step: int = 0  # optimiser steps taken before this one
+    augment: Augment | None = None  # what is done to samples as they are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +89,8 @@ class ScratchCutter:
         piece = self._call.scratch[self._used_bytes : end].view(wanted).reshape(shape)
         self._used_bytes = end
         return piece
+
+
+def row_numbers(rows: Rows) -> list[int]:
+    """Return which samples of the data these are."""
+    return list(range(rows.start, rows.stop)) if isinstance(rows, slice) else [int(row) for row in rows]

@@ -6,7 +6,7 @@ every split into micro-batches, after a restart, and when a layer is computed ag
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Array, Bound, Call, Rows, ScratchCutter
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter, row_numbers
 from hedgerow_agent.core.random_bits import mixed
 from hedgerow_plans.graph.tiles import ACTIVATION_TILE_ELEMENTS, tile_of
 
@@ -32,16 +32,12 @@ def bind_dropout(call: Call) -> Bound:
 
     def run() -> None:
         np.multiply(source, factor, out=output)
-        for values, row in zip(output, _row_numbers(runtime.rows), strict=False):
+        for values, row in zip(output, row_numbers(runtime.rows), strict=False):
             key = mixed(runtime.seed, seed, runtime.step, row)
             for first in range(0, values.size, tile):
                 drop(values[first : first + tile], first, divmod(key, _WORD))
 
     return run
-
-
-def _row_numbers(rows: Rows) -> list[int]:
-    return list(range(rows.start, rows.stop)) if isinstance(rows, slice) else [int(row) for row in rows]
 
 
 def _set_counters(numbers: Array, first: int) -> None:

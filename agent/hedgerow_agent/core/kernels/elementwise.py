@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Array, Bound, Call, RowNumbers
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, RowNumbers, row_numbers
+from hedgerow_agent.core.random_bits import mixed
 
 
 def bind_input(call: Call) -> Bound:
@@ -20,6 +21,9 @@ def bind_input(call: Call) -> Bound:
             count = len(rows)
             _gather(source, rows, output[:count])
         output[count:] = 0
+        if runtime.augment is not None and name == "x":
+            for sample, row in zip(output, row_numbers(rows), strict=False):
+                runtime.augment(sample, mixed(runtime.seed, runtime.step, row))
 
     return run
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.clipping import clipped_gradient
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
 
 
@@ -26,14 +27,13 @@ def bind_sgd(call: Call) -> Bound:
     """Update a parameter: v = momentum v + g + decay p; p -= rate v. Without a velocity, v is the gradient alone."""
     parameter = call.updates[0].reshape(-1)
     velocity = call.updates[1].reshape(-1) if len(call.updates) == 2 else None
-    gradient = call.inputs[0].reshape(-1)
     momentum, decay = call.number("momentum", 0.0), call.number("weight_decay", 0.0)
     tile = tile_of(parameter.size, UPDATE_TILE_ELEMENTS)
-    buffer = ScratchCutter(call).take((tile,), parameter.dtype)
-    runtime = call.runtime
+    scratch, runtime = ScratchCutter(call), call.runtime
+    buffer, gradient = scratch.take((tile,), parameter.dtype), clipped_gradient(call, 1, scratch, tile)
 
     def change(part: slice, rate: float) -> None:
-        values, direction = parameter[part], gradient[part]
+        values, direction = parameter[part], gradient(part)
         work = buffer[: len(values)]
         if decay:
             np.multiply(values, decay, out=work)

@@ -7,13 +7,15 @@ the last update of a step: it is kept and restored with the moments, so it canno
 from hedgerow_plans.graph.ir import DType, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
-from hedgerow_plans.graph.tiles import STATE_BLOCK_ELEMENTS, UPDATE_TILE_ELEMENTS, tile_of
+from hedgerow_plans.graph.ops.update import CLIP, check_clipping, clips, tile_bytes
+from hedgerow_plans.graph.tiles import STATE_BLOCK_ELEMENTS
 
 _ATTRIBUTES = {
     "beta1": AttributeRule(Kind.NUMBER, default=0.9),
     "beta2": AttributeRule(Kind.NUMBER, default=0.999),
     "epsilon": AttributeRule(Kind.NUMBER, default=1e-8),
     "weight_decay": AttributeRule(Kind.NUMBER, default=0.0),
+    "clip": CLIP,
 }
 
 
@@ -29,6 +31,7 @@ def _check_settings(call: Call) -> None:
     call.require(call.number("epsilon") > 0, f"epsilon is {call.number('epsilon')}; give it a number above 0")
     decay = call.number("weight_decay")
     call.require(decay >= 0, f"weight_decay is {decay}; give it a number of at least 0")
+    check_clipping(call, 2)
 
 
 def _check_steps(call: Call, steps: Tensor) -> None:
@@ -72,7 +75,7 @@ def _infer_count(call: Call) -> tuple[Tensor, ...]:
 
 def _adam_flops(call: Call) -> int:
     """Return 3 for the first moment, 4 for the second, 6 for the step and 1 for the decay, of each element."""
-    return (13 + (call.number("weight_decay") != 0)) * call.inputs[0].elements
+    return (13 + (call.number("weight_decay") != 0) + clips(call, 2)) * call.inputs[0].elements
 
 
 def _adam8bit_flops(call: Call) -> int:
@@ -80,30 +83,26 @@ def _adam8bit_flops(call: Call) -> int:
     return _adam_flops(call) + 20 * call.inputs[0].elements
 
 
-def _tile_bytes(call: Call) -> int:
-    return 4 * tile_of(call.updates[0].elements, UPDATE_TILE_ELEMENTS)
-
-
 OPERATORS = (
     Operator(
         "adam",
         _infer_adam,
-        inputs=(2, 2),
+        inputs=(2, 3),
         outputs=(0, 0),
         updates=(3, 3),
         attributes=_ATTRIBUTES,
         flops=_adam_flops,
-        scratch_bytes=_tile_bytes,
+        scratch_bytes=lambda call: (1 + clips(call, 2)) * tile_bytes(call),
     ),
     Operator(
         "adam8bit",
         _infer_adam8bit,
-        inputs=(2, 2),
+        inputs=(2, 3),
         outputs=(0, 0),
         updates=(5, 5),
         attributes=_ATTRIBUTES,
         flops=_adam8bit_flops,
-        scratch_bytes=lambda call: 3 * _tile_bytes(call),  # both moments in full, and room to work
+        scratch_bytes=lambda call: (3 + clips(call, 2)) * tile_bytes(call),  # both moments in full, and room to work
     ),
     Operator("count", _infer_count, inputs=(0, 0), outputs=(0, 0), updates=(1, 1), flops=lambda _call: 1),
 )

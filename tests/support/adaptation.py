@@ -1,0 +1,138 @@
+"""A model that learnt clean digits, and what each method makes of it when the camera was turned or inverted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy import ndimage
+
+from hedgerow_agent.core.data import Dataset, augmentation
+from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.training import Schedule, TrainingRun
+from hedgerow_plans.methods.catalogue import Bias, Full, LiteResidual, Lora, Method
+from hedgerow_plans.models import zoo
+from hedgerow_plans.plan import Plan, Program
+from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
+from hedgerow_plans.planning.problem import DeviceCosts, Measures
+from hedgerow_plans.planning.residents import place_residents
+from hedgerow_plans.planning.strategies import Limits
+from hedgerow_plans.training.graphs import differentiate
+from hedgerow_plans.training.optimizers import Adam
+from hedgerow_plans.training.schedules import Cosine
+from support.digits import digits
+
+BATCH = 32
+BASE_SAMPLES = 800
+CHANNELS = 64
+PLENTY = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a method is used: the fewer numbers it trains, the larger steps it can take, and the more it needs."""
+
+    method: Method
+    learning_rate: float
+    epochs: int
+
+
+FULL = Recipe(Full(), 0.003, 15)
+RECIPES = {
+    "lora": Recipe(Lora(2), 0.01, 15),
+    "bias": Recipe(Bias(), 0.1, 40),
+    "tinytl": Recipe(LiteResidual(), 0.01, 15),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Adapted:
+    """What a method came to, on samples that it was not trained on."""
+
+    before: float
+    after: float
+    trained_numbers: int
+
+    @property
+    def gain(self) -> float:
+        """What was won back."""
+        return self.after - self.before
+
+
+def rotated(x: Array, degrees: float) -> Array:
+    """Turn images about their centre."""
+    turned = ndimage.rotate(x, degrees, axes=(3, 2), reshape=False, order=1)
+    return np.asarray(np.clip(turned, 0, 1), np.float32)
+
+
+DRIFTS: dict[str, Callable[[Array], Array]] = {
+    "rotated": lambda x: rotated(x, 40.0),
+    "inverted": lambda x: np.asarray(1 - x, np.float32),
+}
+
+
+@cache
+def base_model() -> dict[str, Array]:
+    """Train on clean digits, moved, tilted and noisy, as anybody would who ships a model."""
+
+    def tilt(sample: Array, word: int) -> None:
+        degrees = (word % 2001 / 1000 - 1) * 20
+        sample[...] = ndimage.rotate(sample, degrees, axes=(2, 1), reshape=False, order=1)
+
+    clean, _ = _halves()
+    augment = augmentation.together([tilt, augmentation.shift(1), augmentation.noise(0.2)])
+    executor = Executor(_program(Full()), {}, seed=1)
+    run = TrainingRun(executor, clean, Schedule(40, 0.003, 1, Cosine(10), augment))
+    while not run.done:
+        run.run_step()
+    return executor.delta()
+
+
+@cache
+def adapt(drift: str, recipe: Recipe) -> Adapted:
+    """Train the base model on drifted digits that it never saw."""
+    _, field = _halves()
+    data = Dataset(DRIFTS[drift](field.x), field.y)
+    executor = Executor(_program(recipe.method), base_model(), seed=1)
+    run = TrainingRun(executor, data, Schedule(recipe.epochs, recipe.learning_rate, 1, Cosine(10)))
+    before = _held_out_accuracy(run)
+    while not run.done:
+        run.run_step()
+    numbers = sum(tensor.size for tensor in executor.delta().values())
+    return Adapted(before, _held_out_accuracy(run), numbers)
+
+
+def _held_out_accuracy(run: TrainingRun) -> float:
+    parts = (run.validate(), run.test())
+    return sum((part.accuracy or 0) * part.count for part in parts) / sum(part.count for part in parts)
+
+
+def _halves() -> tuple[Dataset, Dataset]:
+    order = np.random.default_rng(0).permutation(len(digits().y))
+    clean, field = order[:BASE_SAMPLES], order[BASE_SAMPLES:]
+    return Dataset(digits().x[clean], digits().y[clean]), Dataset(digits().x[field], digits().y[field])
+
+
+def _program(method: Method) -> Program:
+    graph = method.apply(zoo.build("cnn-small", channels=CHANNELS)).graph
+    graphs = differentiate(graph, Adam(), BATCH)
+    residents = place_residents(graphs.all())
+    task = Task(residents, DeviceCosts(10**9, 1), BATCH, Measures())
+    rungs = build_ladder(training_problems(task, graphs.direct, None), Limits(PLENTY, keep_going=lambda: False))
+    assert isinstance(rungs, tuple)
+    evaluation = plan_evaluation(task, graphs.evaluate, Limits(rungs[0].promise.peak_bytes))
+    assert isinstance(evaluation, Plan)
+    return Program(
+        model="cnn-small",
+        method=method.name,
+        device_class="test",
+        batch_size=BATCH,
+        graphs=graphs.all(),
+        delta=graphs.delta,
+        resident=residents.placements,
+        resident_bytes=residents.bytes,
+        mapped=(),
+        rungs=rungs[:1],
+        evaluation=evaluation,
+    )
