@@ -6,6 +6,7 @@ PyTorch lives in a venv of its own, which `hack/bench-core` makes; where there i
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,8 +47,9 @@ def our_step(workload: Workload, graph: Graph, arrays: dict[str, Array]) -> tupl
 
 
 def torchs_step(workload: Workload, parameters: list[Array], batch: dict[str, Array], folder: Path) -> dict[str, Array]:
-    given = {f"parameter{position}": value for position, value in enumerate(parameters)}
-    np.savez(folder / "given.npz", **given, **batch)
+    given: dict[str, Any] = {f"parameter{position}": value for position, value in enumerate(parameters)}
+    given.update(batch)
+    np.savez(folder / "given.npz", **given)
     command = [str(PYTHON), "-m", "bench_core.peer_gradients", workload.network, "given.npz", "found.npz"]
     subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "hack")}, check=True)
     return dict(np.load(folder / "found.npz"))
@@ -67,7 +69,7 @@ def test_gradients_are_torchs(name: str, tmp_path: Path) -> None:
     wanted = [theirs[f"gradient{position}"] for position in range(len(ours))]
     assert [value.shape for value in ours] == [value.shape for value in wanted]
     assert abs(loss - float(theirs["loss"])) < TOLERANCE * loss
-    whole = np.linalg.norm(np.concatenate([value.ravel() for value in wanted]))
+    whole = float(np.linalg.norm(np.concatenate([value.ravel() for value in wanted])))
     errors = [float(np.linalg.norm(mine - other)) for mine, other in zip(ours, wanted, strict=True)]
     assert float(np.linalg.norm(errors)) < TOLERANCE * whole
     # of single tensors too; but keys' biases, for one, have no gradient at all, and rounding is not measured by that
