@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench_core.programs import encoded_program
-from bench_core.report import as_json, markdown, over_bounds
+from bench_core.report import as_json, figures, markdown, over_bounds
 from bench_core.rounds import OURS, TUNED, Case, Results, Round, run_rounds
 from bench_core.timing import Sample
 from bench_core.torch_venv import TORCH_VERSION, obtain_torch
@@ -113,6 +113,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     results = measure(arguments, python)
     print(write_report(arguments.reports, results))
+    print("\n".join(figures(results)))
     problems = [problem for result in results if result.rounds for problem in over_bounds(result)]
     problems += [f"{result.case.workload.title}: no round was quiet enough." for result in results if not result.rounds]
     print("\n".join(problems) or "Every ratio is within its bound.")

@@ -78,6 +78,17 @@ def markdown(title: str, surroundings: str, results: Iterable[Results]) -> str:
     return "\n".join((f"# {title}", "", surroundings, "", *lines, ""))
 
 
+def figures(results: Iterable[Results]) -> list[str]:
+    """Return the ratios as lines that a thorough run collects."""
+    return [
+        f"FIGURE {result.case.workload.title}, {result.case.threads} threads, of PyTorch's: "
+        f"time {_spread(result.ratios('median_ms', TORCH))}, "
+        f"memory {statistics.median(result.ratios('peak_bytes', TORCH)):.2f}"
+        for result in results
+        if result.rounds
+    ]
+
+
 def as_json(results: Iterable[Results]) -> list[dict[str, object]]:
     """Return every round that counted, as plain values."""
     return [

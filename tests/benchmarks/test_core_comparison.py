@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench_core import torch_venv
-from bench_core.report import as_json, markdown, over_bounds
+from bench_core.report import as_json, figures, markdown, over_bounds
 from bench_core.rounds import CONTESTANTS, OURS, TORCH, TUNED, Case, Results, run_rounds
 from bench_core.timing import Sample, Settings, measure, resident_bytes
 from bench_core.workloads import WORKLOADS
@@ -71,6 +71,8 @@ def test_the_table_shows_ratios_with_their_spread_beside_the_bounds() -> None:
     assert "| 1.60 (1.40-1.80) |" in text
     (told,) = as_json([results])
     assert told["workload"] == "mlp"
+    (figure,) = figures([results, Results(MLP)])
+    assert figure == "FIGURE MLP 784-512-256-10 b64, 1 threads, of PyTorch's: time 0.80 (0.70-0.90), memory 0.10"
 
 
 def test_the_stopwatch_counts_steps_and_memory_of_its_own_process() -> None:
