@@ -6,11 +6,11 @@ PYTEST := $(BIN)/python -m pytest
 NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough clean
+.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core clean
 
 help: ## say what there is
 	@printf 'Hedgerow: on-device training under memory and energy budgets.\n\n'
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 venv: ## the virtual environment in .venv, from locked versions
 	@HEDGEROW_VENV=$(VENV) $(PYTHON) hack/setup venv
@@ -51,6 +51,9 @@ thorough: setup ## every long list in full, resumable, with a dated report in re
 
 bench: venv ## how long large models take to build and differentiate
 	@PYTHONPATH=plans $(BIN)/python hack/bench-graphs
+
+bench-core: venv ## the training step beside PyTorch's, which gets a venv of its own; a table in reports/
+	@PYTHONPATH=hack $(BIN)/python -m bench_core
 
 clean: ## remove what the build made here; the servers stay in the cache
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build demo-output

@@ -75,5 +75,10 @@ CHECKS: tuple[Check, ...] = (
         "BERT-base is built and differentiated in under 2 s, ResNet-50 in under 1 s",
         ("make", "bench"),
     ),
+    Check(
+        "core-speed",
+        "a training step takes no larger share of PyTorch's time and memory than was promised",
+        ("make", "bench-core"),
+    ),
     Check("everything", "the whole suite with every long list in full", (*PYTEST, "tests"), timeout_seconds=6 * 3600),
 )

@@ -157,15 +157,16 @@ def test_arithmetic_of_one_sample_grows_with_the_batch(call: Node, flops: int) -
     assert costs(call, 7)[0] == 7 * flops
 
 
-def test_attention_saves_probabilities_and_has_the_scratch_of_one_head_whatever_the_batch() -> None:
+def test_attention_saves_probabilities_and_has_the_scratch_of_a_tile_of_heads() -> None:
     inputs = ("sequence", "other", "wide")
-    for micro_batch in (1, 64):
-        assert costs(node("multi_head_attention", *inputs, outputs=2, heads=2), micro_batch)[1] == 4 * 5
-        assert costs(node("multi_head_attention", *inputs, heads=2), micro_batch)[1] == 4 * (5 + 5 * 7)
+    for micro_batch, tile in ((1, 1), (64, 64), (2**10, 2**9), (2**20, 2**9)):
+        heads = 2 * tile
+        assert costs(node("multi_head_attention", *inputs, outputs=2, heads=2), micro_batch)[1] == heads * 4 * 5
+        assert costs(node("multi_head_attention", *inputs, heads=2), micro_batch)[1] == heads * 4 * (5 + 5 * 7)
     gradient = node("attention_grad_scores", "mixed", "chances", "wide", "other", of="queries")
     known = {**KNOWN, "mixed": Tensor("mixed", (5, 8))}
     assert [tensor.shape for tensor in table.infer(gradient, known)] == [(5, 6)]
-    assert table.scratch_bytes(gradient, {**known, "y": Tensor("y", (5, 6))}, 64) == 4 * (5 + 5 * 7)
+    assert table.scratch_bytes(gradient, {**known, "y": Tensor("y", (5, 6))}, 64) == 64 * 2 * 4 * (5 + 5 * 7)
 
 
 def test_windows_rounded_up_begin_inside_the_image() -> None:

@@ -29,6 +29,10 @@ PARAMETERS = {
     "mobilenetv2-0.35": 244_448,  # TTE's three without a classifier
     "proxylessnas-0.3": 326_232,
     "mcunet-5fps": 469_224,
+    "mlp-wide": 784 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10,
+    "cnn-plain": (3 * 16 + 16 * 32 + 32 * 64) * 9 + (16 + 32 + 64) + 64 * 10 + 10,
+    "mobilenetv2-0.35-norms": 408_938,  # for ten classes
+    "encoder-4x256": 8192 * 256 + 64 * 256 + 512 + 4 * (12 * 256 * 256 + 13 * 256) + 256 * 256 + 256,
 }
 
 TOTALS_WITH_STATISTICS = {"resnet8": 78_666, "ds-cnn": 24_908, "mobilenetv1-0.25": 221_794, "ad-autoencoder": 269_992}

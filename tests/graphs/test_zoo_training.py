@@ -25,6 +25,7 @@ NAMES = {
     *("mobilenetv1", "mobilenetv1-0.25", "mobilenetv2", "mobilenetv2-0.35", "squeezenet", "proxylessnas-mobile"),
     *("proxylessnas-0.3", "mcunet-5fps", "ds-cnn", "ad-autoencoder", "autoencoder", "minilearn-cifar"),
     *("minilearn-har", "minilearn-kws", "bert-base", "bert-small", "encoder-4x256", "mlp", "cnn-small"),
+    *("mlp-wide", "cnn-plain", "mobilenetv2-0.35-norms"),
 }
 
 SMALL = {
@@ -37,6 +38,9 @@ SMALL = {
     "minilearn-har": (9, 3, 1),
     "minilearn-kws": (1, 62, 12),
     "mobilenetv2-0.35": (3, 32, 32),
+    "mobilenetv2-0.35-norms": (3, 32, 32),
+    "cnn-plain": (3, 16, 16),
+    "mlp-wide": (64,),
     "mcunet-5fps": (3, 32, 32),
     "squeezenet": (3, 32, 32),
     "resnet18": (3, 32, 32),

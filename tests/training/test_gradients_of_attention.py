@@ -3,10 +3,12 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow_plans.graph.ir import Node, Tensor
+from hedgerow_plans.graph.tiles import ATTENTION_TILE_ELEMENTS
 from support.gradients import batches, check_gradients, parameter, sample, seeds
 from support.kernel_calls import Laboratory
 
@@ -36,6 +38,15 @@ def test_multi_head_attention(
     )
     node = Node("n", "multi_head_attention", ("q", "k", "v"), ("y", "p"), attributes={"heads": heads})
     check_gradients(node, inputs, micro_batch, seed)
+
+
+@pytest.mark.parametrize(("micro_batch", "heads", "tokens"), [(6, 3, 80), (2, 4, 150)], ids=["samples", "heads"])
+def test_multi_head_attention_in_several_tiles(micro_batch: int, heads: int, tokens: int) -> None:
+    """Tiles are some samples with all heads, or some heads of one sample where those are too many."""
+    assert micro_batch * heads * tokens**2 > ATTENTION_TILE_ELEMENTS
+    inputs = (sample("q", tokens, 2 * heads), sample("k", tokens, 2 * heads), sample("v", tokens, heads))
+    node = Node("n", "multi_head_attention", ("q", "k", "v"), ("y", "p"), attributes={"heads": heads})
+    check_gradients(node, inputs, micro_batch, seed=3)
 
 
 def test_attention_matches_its_definition_with_and_without_saved_probabilities() -> None:

@@ -105,16 +105,21 @@ def test_weight_standardisation(outputs: int, inputs: int, kernel: int, epsilon:
 SMOOTH = ("sigmoid", "tanh", "silu", "gelu")
 
 
+def activation(op: str) -> Node:
+    """Return a node that saves what its backward reads, which for gelu is the slope."""
+    return Node("n", op, ("x",), ("y", "slope") if op == "gelu" else ("y",))
+
+
 @pytest.mark.parametrize("op", SMOOTH)
 @given(batches, shapes, st.sampled_from([0.3, 1.0, 4.0]), seeds)
 def test_smooth_activations(op: str, micro_batch: int, shape: tuple[int, ...], spread: float, seed: int) -> None:
     x: Array = spread * np.random.default_rng(seed).standard_normal((micro_batch, *shape))
-    check_gradients(Node("n", op, ("x",), ("y",)), (sample("x", *shape),), micro_batch, seed, {"x": x})
+    check_gradients(activation(op), (sample("x", *shape),), micro_batch, seed, {"x": x})
 
 
 @pytest.mark.parametrize("op", [*SMOOTH, "hswish"])
 def test_smooth_activations_in_several_tiles(op: str) -> None:
-    check_gradients(Node("n", op, ("x",), ("y",)), (sample("x", 3, 7001),), 2, 0)
+    check_gradients(activation(op), (sample("x", 7, 7001),), 2, 0)
 
 
 def away_from(kinks: tuple[float, ...], shape: tuple[int, ...], seed: int) -> Array:

@@ -19,8 +19,17 @@ STATE_BLOCK_ELEMENTS = 256
 NORM_TILE_ELEMENTS = 16_384
 """Floats of centred values at a time in a norm's gradients; a row that is longer is a tile of its own."""
 
+ROW_TILE_ELEMENTS = 32_768
+"""Floats at a time in the gradients of norms over rows; a row that is longer is a tile of its own."""
+
 ACTIVATION_TILE_ELEMENTS = 16_384
 """Elements at a time of an activation that needs more than its result to work with."""
+
+GELU_TILE_ELEMENTS = 32_768
+"""Elements at a time of gelu, 128 KiB of scratch: its twenty passes over smaller tiles would be half calls."""
+
+ATTENTION_TILE_ELEMENTS = 65_536
+"""Scores at a time in attention: all heads of some samples, or some heads of one; a head is never cut."""
 
 
 def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: int) -> int:
@@ -32,6 +41,11 @@ def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: in
 def tile_of(elements: int, tile_elements: int) -> int:
     """Return how many elements of a flat array make one tile; the last tile may be shorter."""
     return min(elements, tile_elements)
+
+
+def rows_per_tile(rows: int, width: int, tile_elements: int) -> int:
+    """Return how many rows make one tile, at least one; the last tile may have fewer."""
+    return max(1, min(rows, tile_elements // max(1, width)))
 
 
 def channels_per_tile(groups: int, channels_per_group: int, pixels: int, tile_elements: int) -> tuple[int, int]:

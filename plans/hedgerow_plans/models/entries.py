@@ -8,7 +8,7 @@ from types import MappingProxyType
 from hedgerow_plans.graph.ir import Graph
 from hedgerow_plans.models.autoencoder import ad_autoencoder, autoencoder
 from hedgerow_plans.models.bert import Encoder, bert
-from hedgerow_plans.models.convolutional import cnn_small
+from hedgerow_plans.models.convolutional import cnn_plain, cnn_small
 from hedgerow_plans.models.densenet import densenet121
 from hedgerow_plans.models.inception import inceptionv3
 from hedgerow_plans.models.minilearn import minilearn_cifar, minilearn_har, minilearn_kws
@@ -73,7 +73,16 @@ def _bert(name: str, encoder: Encoder, length: int, description: str) -> Entry:
 
 _ALL = (
     Entry("mlp", "perceptron", mlp, _DIGITS, 10, "Perceptron with hidden layers of 64 and 32", ("hidden",)),
+    Entry(
+        "mlp-wide",
+        "perceptron",
+        partial(mlp, hidden=(512, 256)),
+        (784,),
+        10,
+        "Perceptron with hidden layers of 512 and 256",
+    ),
     Entry("cnn-small", "convolutional", cnn_small, _DIGITS, 10, "Four convolutions, one residual sum", ("channels",)),
+    Entry("cnn-plain", "convolutional", cnn_plain, (3, 32, 32), 10, "Three convolutions, no norms", ("channels",)),
     *(
         _imagenet(f"vgg{depth}", "vgg", partial(vgg, depth=depth), f"VGG with {depth} layers, no norms", "width")
         for depth in (11, 16, 19)
@@ -86,6 +95,14 @@ _ALL = (
     _imagenet("squeezenet", "squeezenet", squeezenet, "SqueezeNet 1.0", "width"),
     _imagenet("mobilenetv1", "mobilenet", mobilenetv1, "MobileNet, separable convolutions", "width"),
     _imagenet("mobilenetv2", "mobilenet", mobilenetv2, "MobileNetV2, inverted residuals", "width"),
+    Entry(
+        "mobilenetv2-0.35-norms",
+        "mobilenet",
+        partial(mobilenetv2, width=0.35),
+        (3, 96, 96),
+        10,
+        "MobileNetV2 with 0.35 of its channels and its norms",
+    ),
     _imagenet("proxylessnas-mobile", "proxyless", proxylessnas_mobile, "ProxylessNAS for phones", "width"),
     Entry(
         "inceptionv3",

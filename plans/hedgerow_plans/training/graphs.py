@@ -17,8 +17,10 @@ from hedgerow_plans.training.clipping import CLIPPING_PREFIXES, Clipping
 from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
 from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
+from hedgerow_plans.training.row_updates import with_row_updates
 
-_GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
+_SAVED_PREFIXES = ("mask.", "index.", "probabilities.", "statistics.", "slope.")
+_GRADIENT_PREFIXES = ("grad.", "sum.", *_SAVED_PREFIXES, "accumulate.", "move.")
 RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES + CLIPPING_PREFIXES + forward_only.PREFIXES
 """What the names of a forward graph must not begin with, because differentiating makes such names."""
 
@@ -63,7 +65,7 @@ def differentiate(
     moves = tuple(modes.moves(forward.nodes, tensors, batch_size))
     rule = updates.Rule(optimizer, clipping)
     return TrainingGraphs(
-        updates.direct(tape, descending, rule, (LOSSES,), moves),
+        with_row_updates(updates.direct(tape, descending, rule, (LOSSES,), moves)),
         None if moves else updates.accumulating(tape, descending, rule, (LOSSES,)),
         _evaluate(modes.for_evaluation((*forward.nodes, *compared)), residents),
         tuple(tensor.name for tensor in trainable),

@@ -1,6 +1,7 @@
-"""Kernels of softmax and of multi-head attention, which works on one head of one sample at a time.
+"""Kernels of softmax and of multi-head attention, which works on the heads of some samples at a time.
 
-A head's part of a sequence (tokens, width) is a view of some columns; nothing is copied to take heads apart.
+A head's part of a sequence (tokens, width) is a view of some columns; nothing is copied to take heads apart, because
+BLAS takes matrices whose rows lie apart. Sums over keys are products with ones.
 """
 
 import math
@@ -9,115 +10,123 @@ from collections.abc import Iterator
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.ones import ones
+from hedgerow_plans.graph.tiles import ATTENTION_TILE_ELEMENTS, channels_per_tile
 
 
 def bind_softmax(call: Call) -> Bound:
     """Return the softmax over the last axis."""
     (source,), (output,) = call.inputs, call.outputs
-    row = ScratchCutter(call).take(source.shape[:-1], source.dtype)
-    return lambda: _softmax(source, output, row)
+    row = ScratchCutter(call).take((source.size // source.shape[-1],), source.dtype)
+    source, output = (array.reshape(row.size, -1) for array in (source, output))
+    return lambda: _softmax(source, output, row, 1.0)
 
 
-def _softmax(source: Array, output: Array, row: Array) -> None:
-    """Write the softmax of the last axis; source and output may be the same."""
-    column = row[..., np.newaxis]
-    np.maximum.reduce(source, axis=-1, out=row)
+def _softmax(source: Array, output: Array, row: Array, factor: float) -> None:
+    """Write the softmax of each row times a positive factor; source and output may be the same."""
+    column = row[:, np.newaxis]
+    np.maximum.reduce(source, axis=1, out=row)
     np.subtract(source, column, out=output)
+    if factor != 1.0:
+        np.multiply(output, factor, out=output)
     np.exp(output, out=output)
-    np.add.reduce(output, axis=-1, out=row)
-    np.divide(output, column, out=output)
+    np.matmul(output, ones(output.shape[1], output.dtype), out=row)
+    np.reciprocal(row, out=row)
+    np.multiply(output, column, out=output)
 
 
 def bind_softmax_grad(call: Call) -> Bound:
     """Return y (dy - sum of dy y)."""
-    (gradient, probabilities), (output,) = call.inputs, call.outputs
-    row = ScratchCutter(call).take(output.shape[:-1], output.dtype)
-    column = row[..., np.newaxis]
+    row = ScratchCutter(call).take((call.inputs[0].size // call.inputs[0].shape[-1],), call.inputs[0].dtype)
+    gradient, probabilities, output = (array.reshape(row.size, -1) for array in (*call.inputs, *call.outputs))
+    column = row[:, np.newaxis]
 
     def run() -> None:
-        np.multiply(gradient, probabilities, out=output)
-        np.add.reduce(output, axis=-1, out=row)
+        np.vecdot(gradient, probabilities, out=row)
         np.subtract(gradient, column, out=output)
         np.multiply(output, probabilities, out=output)
 
     return run
 
 
-def _heads(samples: int, heads: int) -> Iterator[tuple[int, int]]:
-    return ((sample, head) for sample in range(samples) for head in range(heads))
+def _by_head(sequences: Array, heads: int) -> Array:
+    """Return a view (sample, head, token, width of a head)."""
+    samples, tokens, width = sequences.shape
+    return sequences.reshape(samples, tokens, heads, width // heads).swapaxes(1, 2)
 
 
-def _columns(sequences: Array, sample: int, head: int, heads: int) -> Array:
-    """Return the columns of a head as a matrix (tokens, width of a head)."""
-    width = sequences.shape[2] // heads
-    view: Array = sequences[sample, :, head * width : (head + 1) * width]
-    return view
+_Tile = tuple[slice, slice]
+
+
+def _tiles(samples: int, heads: int, scores: int) -> Iterator[_Tile]:
+    """Yield which heads of which samples are worked on together."""
+    per_tile = channels_per_tile(samples, heads, scores, ATTENTION_TILE_ELEMENTS)
+    for sample in range(0, samples, per_tile[0]):
+        for head in range(0, heads, per_tile[1]):
+            yield slice(sample, sample + per_tile[0]), slice(head, head + per_tile[1])
 
 
 def bind_multi_head_attention(call: Call) -> Bound:
     """Return softmax(q k' / sqrt(width)) v of every head and, if asked for, the probabilities."""
-    (queries, keys, values), output = call.inputs, call.outputs[0]
-    heads, scratch = call.integer("heads", 1), ScratchCutter(call)
-    row = scratch.take((queries.shape[1],), queries.dtype)
-    one_head = (1, 1, queries.shape[1], keys.shape[1])
-    # without probabilities to save, all heads take turns with one place
-    places = call.outputs[1] if len(call.outputs) > 1 else scratch.take(one_head, queries.dtype)
-    factor = 1 / math.sqrt(queries.shape[2] // heads)
+    heads, tokens = call.integer("heads", 1), [array.shape[1] for array in call.inputs]
+    queries, keys, values, outputs = (_by_head(array, heads) for array in (*call.inputs, call.outputs[0]))
+    tiles = list(_tiles(len(queries), heads, tokens[0] * tokens[1]))
+    scratch = ScratchCutter(call)
+    row = scratch.take((queries[tiles[0]][..., 0].size,), queries.dtype)
+    # without probabilities to save, all tiles take turns with one place
+    place = None if len(call.outputs) > 1 else scratch.take((*queries[tiles[0]].shape[:3], tokens[1]), queries.dtype)
+    factor = 1 / math.sqrt(queries.shape[3])
 
-    def attend(sample: int, head: int) -> None:
-        scores = places[sample % places.shape[0], head % places.shape[1]]
-        query, key, value = (_columns(it, sample, head, heads) for it in (queries, keys, values))
-        np.matmul(query, key.T, out=scores)
-        np.multiply(scores, factor, out=scores)
-        _softmax(scores, scores, row)
-        np.matmul(scores, value, out=_columns(output, sample, head, heads))
+    def attend(tile: _Tile) -> None:
+        scores = call.outputs[1][tile] if place is None else place
+        np.matmul(queries[tile], keys[tile].swapaxes(2, 3), out=scores)
+        rows = scores.reshape(row.size, -1)
+        _softmax(rows, rows, row, factor)
+        np.matmul(scores, values[tile], out=outputs[tile])
 
     def run() -> None:
-        for sample, head in _heads(len(queries), heads):
-            attend(sample, head)
+        for tile in tiles:
+            attend(tile)
 
     return run
 
 
 def bind_attention_grad_scores(call: Call) -> Bound:
     """Return the gradient of queries or keys through the scores' gradient p (dy v' - sum of it p)."""
-    (gradient, probabilities, values, other), (output,) = call.inputs, call.outputs
-    heads, scratch = probabilities.shape[1], ScratchCutter(call)
-    row = scratch.take(probabilities.shape[2:3], output.dtype)
-    buffer = scratch.take(probabilities.shape[2:], output.dtype)
-    of_queries = call.node.attributes["of"] == "queries"
-    factor, column = 1 / math.sqrt(output.shape[2] // heads), row[:, np.newaxis]
+    probabilities, heads = call.inputs[1], call.inputs[1].shape[1]
+    gradient, values, other, output = (
+        _by_head(array, heads) for array in (call.inputs[0], *call.inputs[2:], *call.outputs)
+    )
+    tiles = list(_tiles(len(output), heads, math.prod(probabilities.shape[2:])))
+    scratch = ScratchCutter(call)
+    row = scratch.take((probabilities[tiles[0]][..., 0].size,), output.dtype)
+    buffer = scratch.take(probabilities[tiles[0]].shape, output.dtype)
+    rows, column = buffer.reshape(row.size, -1), row[:, np.newaxis]
+    scores = buffer if call.node.attributes["of"] == "queries" else buffer.swapaxes(2, 3)
+    factor = 1 / math.sqrt(output.shape[3])
 
-    def go_back(sample: int, head: int) -> None:
-        chances = probabilities[sample, head]
-        incoming, value = _columns(gradient, sample, head, heads), _columns(values, sample, head, heads)
+    def go_back(tile: _Tile) -> None:
+        chances = probabilities[tile].reshape(row.size, -1)
         # the sum of p times (dy v') is that of dy times y, but y is not saved
-        np.matmul(incoming, value.T, out=buffer)
-        np.einsum("ij,ij->i", buffer, chances, out=row)
-        np.subtract(buffer, column, out=buffer)
-        np.multiply(buffer, chances, out=buffer)
-        np.multiply(buffer, factor, out=buffer)
-        scores = buffer if of_queries else buffer.T
-        np.matmul(scores, _columns(other, sample, head, heads), out=_columns(output, sample, head, heads))
+        np.matmul(gradient[tile], values[tile].swapaxes(2, 3), out=buffer)
+        np.vecdot(rows, chances, out=row)
+        np.subtract(rows, column, out=rows)
+        np.multiply(rows, chances, out=rows)
+        np.multiply(rows, factor, out=rows)
+        np.matmul(scores, other[tile], out=output[tile])
 
     def run() -> None:
-        for sample, head in _heads(len(output), heads):
-            go_back(sample, head)
+        for tile in tiles:
+            go_back(tile)
 
     return run
 
 
 def bind_attention_grad_values(call: Call) -> Bound:
     """Return p' dy of every head."""
-    (gradient, probabilities), (output,) = call.inputs, call.outputs
-    heads = probabilities.shape[1]
-
-    def run() -> None:
-        for sample, head in _heads(len(output), heads):
-            incoming, target = (_columns(it, sample, head, heads) for it in (gradient, output))
-            np.matmul(probabilities[sample, head].T, incoming, out=target)
-
-    return run
+    transposed = call.inputs[1].swapaxes(2, 3)
+    gradient, output = (_by_head(array, transposed.shape[1]) for array in (call.inputs[0], call.outputs[0]))
+    return lambda: np.matmul(transposed, gradient, out=output)
 
 
 KERNELS = {

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Array, Bound, Call
+from hedgerow_agent.core.kernels.ones import ones
 
 
 def _rows(values: Array) -> Array:
@@ -43,8 +44,11 @@ def bind_bias_grad(call: Call) -> Bound:
     """Sum the gradient over the batch and over pixels or tokens."""
     (gradient,), (output,) = call.inputs, call.outputs
     first = call.node.attributes.get("channels", "first") == "first"
-    axes = (0, *range(2, gradient.ndim)) if first else tuple(range(gradient.ndim - 1))
-    return lambda: np.add.reduce(gradient, axis=axes, out=output)
+    if first and gradient.ndim > 2:
+        return lambda: np.add.reduce(gradient, axis=(0, *range(2, gradient.ndim)), out=output)
+    rows = _rows(gradient)
+    each = ones(len(rows), rows.dtype)
+    return lambda: np.matmul(each, rows, out=output)
 
 
 KERNELS = {

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Bound, Call
+from hedgerow_agent.core.kernels.call import Bound, Call, ScratchCutter
+from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, rows_per_tile
 
 
 def bind_embedding(call: Call) -> Bound:
@@ -26,6 +27,32 @@ def bind_embedding_grad(call: Call) -> Bound:
     return run
 
 
+def bind_sgd_rows(call: Call) -> Bound:
+    """Subtract rate times gradient from the rows that tokens chose; the others have no gradient.
+
+    Sorting the tokens to add up equal ones first was slower: most tokens of a batch differ.
+    """
+    (table,), runtime, width = call.updates, call.runtime, call.inputs[0].shape[-1]
+    gradient, tokens = call.inputs[0].reshape(-1, width), call.inputs[1].reshape(-1)
+    tile = rows_per_tile(len(tokens), width, UPDATE_TILE_ELEMENTS)
+    buffer = ScratchCutter(call).take((tile, width), gradient.dtype)
+    tiles = [slice(first, first + tile) for first in range(0, len(tokens), tile)]
+
+    def change(part: slice) -> None:
+        chosen = tokens[part].tolist()
+        steps = buffer[: len(chosen)]
+        np.multiply(gradient[part], runtime.learning_rate, out=steps)
+        for step, token in zip(steps, chosen, strict=True):
+            row = table[token]
+            np.subtract(row, step, out=row)
+
+    def run() -> None:
+        for part in tiles:
+            change(part)
+
+    return run
+
+
 def bind_add_parameter(call: Call) -> Bound:
     """Return x + p, p spread over the batch."""
     (source, added), (output,) = call.inputs, call.outputs
@@ -42,6 +69,7 @@ def bind_sum_to(call: Call) -> Bound:
 KERNELS = {
     "embedding": bind_embedding,
     "embedding_grad": bind_embedding_grad,
+    "sgd_rows": bind_sgd_rows,
     "add_parameter": bind_add_parameter,
     "sum_to": bind_sum_to,
 }

@@ -9,7 +9,8 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.batch_norm import EPSILON, by_channel, centred_products, channel_tiles
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
-from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, images_per_tile
+from hedgerow_agent.core.kernels.ones import ones
+from hedgerow_plans.graph.tiles import ROW_TILE_ELEMENTS, images_per_tile
 
 
 def _column(values: Array) -> Array:
@@ -32,10 +33,14 @@ def _set_inverse(target: Array, rows: Array, epsilon: float) -> None:
     np.reciprocal(target, out=target)
 
 
+def _set_mean(target: Array, rows: Array) -> None:
+    np.matmul(rows, ones(rows.shape[1], rows.dtype), out=target)
+    np.divide(target, rows.shape[1], out=target)
+
+
 def _standardise(source: Array, output: Array, mean: Array, inverse: Array, epsilon: float) -> None:
     """Give each row mean 0 and deviation 1; mean and inverse may be the same array if only the latter is wanted."""
-    np.add.reduce(source, axis=1, out=mean)
-    np.divide(mean, source.shape[1], out=mean)
+    _set_mean(mean, source)
     np.subtract(source, _column(mean), out=output)
     _set_inverse(inverse, output, epsilon)
     np.multiply(output, _column(inverse), out=output)
@@ -71,41 +76,45 @@ def bind_rms_norm(call: Call) -> Bound:
     return run
 
 
-def _normalise(rows: Array, statistics: Array, output: Array) -> None:
-    """Repeat what the forward did before the weight."""
-    if statistics.shape[1] == 2:
-        np.subtract(rows, statistics[:, :1], out=output)
-        rows = output
-    np.multiply(rows, statistics[:, -1:], out=output)
-
-
 def _row_tiles(rows: Array) -> list[slice]:
-    tile = images_per_tile(len(rows), rows.shape[1], NORM_TILE_ELEMENTS)
+    tile = images_per_tile(len(rows), rows.shape[1], ROW_TILE_ELEMENTS)
     return [slice(first, first + tile) for first in range(0, len(rows), tile)]
 
 
+def _centre(rows: Array, statistics: Array, output: Array) -> Array:
+    """Return the rows less their means, written to `output`; those of RMS norm have none and stay where they are."""
+    if statistics.shape[1] == 1:
+        return rows
+    np.subtract(rows, statistics[:, :1], out=output)
+    return output
+
+
 def bind_rows_grad_input(call: Call) -> Bound:
-    """With g = dy * weight and n = normalised x: dx = inverse * (g - mean(g) - n * mean(g n)); RMS has no mean(g)."""
+    """With g = dy * weight and c = centred x: dx = inverse * (g - mean(g) - c * inverse^2 * mean(g c)).
+
+    RMS norm has no mean(g).
+    """
     weight = call.inputs[3].reshape(-1)
     gradient, x, output = (array.reshape(-1, weight.size) for array in (*call.inputs[:2], *call.outputs))
     statistics = call.inputs[2].reshape(len(x), -1)
     tiles, scratch, width = _row_tiles(x), ScratchCutter(call), weight.size
     work = scratch.take((tiles[0].stop, width), x.dtype)
-    along, level = (scratch.take((tiles[0].stop,), x.dtype) for _ in range(2))
+    along, *levels = (scratch.take((tiles[0].stop,), x.dtype) for _ in range(statistics.shape[1]))
 
     def change(tile: slice) -> None:
-        result = output[tile]
-        _normalise(x[tile], statistics[tile], result)
+        result, inverse = output[tile], statistics[tile, -1]
         np.multiply(gradient[tile], weight, out=work)
-        np.vecdot(work, result, out=along)
+        centred = _centre(x[tile], statistics[tile], result)
+        np.vecdot(work, centred, out=along)
         np.divide(along, width, out=along)
-        np.add.reduce(work, axis=1, out=level)
-        np.divide(level, width, out=level)
-        np.multiply(result, _column(along), out=result)
+        np.multiply(along, inverse, out=along)
+        np.multiply(along, inverse, out=along)
+        np.multiply(centred, _column(along), out=result)
         np.subtract(work, result, out=result)
-        if statistics.shape[1] == 2:
+        for level in levels:
+            _set_mean(level, work)
             np.subtract(result, _column(level), out=result)
-        np.multiply(result, statistics[tile, -1:], out=result)
+        np.multiply(result, _column(inverse), out=result)
 
     def run() -> None:
         for tile in tiles:
@@ -115,18 +124,19 @@ def bind_rows_grad_input(call: Call) -> Bound:
 
 
 def bind_rows_grad_weight(call: Call) -> Bound:
-    """Return the sum of dy * normalised x over rows."""
+    """Return the sum over rows of dy * centred x * inverse deviation."""
     result = call.outputs[0].reshape(-1)
     gradient, x = (array.reshape(-1, result.size) for array in call.inputs[:2])
     statistics = call.inputs[2].reshape(len(x), -1)
     tiles, scratch = _row_tiles(x), ScratchCutter(call)
     work = scratch.take((tiles[0].stop, result.size), x.dtype)
+    inverse = scratch.take((tiles[0].stop,), x.dtype)
     part = scratch.take(result.shape, x.dtype) if len(tiles) > 1 else result
 
     def add_up(tile: slice, target: Array) -> None:
-        _normalise(x[tile], statistics[tile], work)
-        np.multiply(work, gradient[tile], out=work)
-        np.add.reduce(work, axis=0, out=target)
+        np.multiply(_centre(x[tile], statistics[tile], work), gradient[tile], out=work)
+        np.copyto(inverse, statistics[tile, -1])
+        np.matmul(inverse, work, out=target)
 
     def run() -> None:
         add_up(tiles[0], result)
@@ -141,7 +151,8 @@ def bind_layer_norm_grad_bias(call: Call) -> Bound:
     """Return the sum of dy over rows."""
     result = call.outputs[0].reshape(-1)
     gradient = call.inputs[0].reshape(-1, result.size)
-    return lambda: np.add.reduce(gradient, axis=0, out=result)
+    each = ones(len(gradient), gradient.dtype)
+    return lambda: np.matmul(each, gradient, out=result)
 
 
 def bind_group_norm(call: Call) -> Bound:

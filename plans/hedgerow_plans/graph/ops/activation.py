@@ -1,13 +1,14 @@
-"""Activations besides the rectifier, and what their backward reads: a bit, the result, or the argument."""
+"""Activations besides the rectifier, and what their backward reads: a bit, the result, the argument, or the slope."""
 
 from hedgerow_plans.graph.ir import Node, Tensor
 from hedgerow_plans.graph.operator import Backward, BackwardRule, Call, Operator
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.ops.elementwise import grad_relu, infer_relu, relu_scratch
-from hedgerow_plans.graph.tiles import ACTIVATION_TILE_ELEMENTS, tile_of
+from hedgerow_plans.graph.tiles import ACTIVATION_TILE_ELEMENTS, GELU_TILE_ELEMENTS, tile_of
 
-_ERF_FLOPS = 2 * 13 + 11
-"""A polynomial of degree 13 and what is around it: the error function to 32 bits."""
+_GELU_FLOPS = 2 * 5 + 12
+"""A polynomial of degree 5 and what is around it: the normal distribution function to 32 bits, and its product."""
+_SLOPE_FLOPS = 3
 
 
 def _infer(call: Call) -> tuple[Tensor, ...]:
@@ -20,6 +21,19 @@ def _infer(call: Call) -> tuple[Tensor, ...]:
 def _relu6_scratch(call: Call) -> int:
     """Return two bytes per element of a tile while its mask is packed: above zero, and below six."""
     return 2 * relu_scratch(call)
+
+
+def _infer_gelu(call: Call) -> tuple[Tensor, ...]:
+    (y,) = _infer(call)
+    return (y, call.output(1, y.shape, batched=y.batched)) if len(call.node.outputs) > 1 else (y,)
+
+
+def _gelu_flops(call: Call) -> int:
+    return (_GELU_FLOPS + (_SLOPE_FLOPS if len(call.outputs) > 1 else 0)) * call.samples(call.inputs[0])
+
+
+def _grad_from_slope(ask: Backward) -> Node:
+    return ask.call("mul", (ask.gradient, ask.node.outputs[1]))
 
 
 def _grad_from_argument(ask: Backward) -> Node:
@@ -74,5 +88,13 @@ OPERATORS = (
     *_pair("tanh", _grad_from_result, flops=(1, 3)),
     *_pair("silu", _grad_from_argument, flops=(5, 9), scratch=(0, 4)),
     *_pair("hswish", _grad_from_argument, flops=(5, 5), scratch=(0, 1)),
-    *_pair("gelu", _grad_from_argument, flops=(_ERF_FLOPS + 3, _ERF_FLOPS + 9), scratch=(8, 8)),
+    Operator(
+        "gelu",
+        _infer_gelu,
+        outputs=(1, 2),
+        flops=_gelu_flops,
+        scratch_bytes=lambda call: 4 * tile_of(call.samples(call.inputs[0]), GELU_TILE_ELEMENTS),
+        backward=(_grad_from_slope,),
+        saved="slope",
+    ),
 )

@@ -2,13 +2,16 @@
 
 Attention is not written as matmul, softmax, matmul, because then scores and probabilities of all heads would be live
 together, three of them in the backward pass. Fused, only the probabilities are saved (they are needed anyway) and
-everything else of their size is scratch of a single head. The price: the gradients of queries and keys both compute the
+everything else of their size is scratch of a few heads. The price: the gradients of queries and keys both compute the
 scores' gradient.
 """
+
+import math
 
 from hedgerow_plans.graph.ir import Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.tiles import ATTENTION_TILE_ELEMENTS, channels_per_tile
 
 _HEADS = {"heads": AttributeRule(Kind.INTEGER)}
 SOFTMAX_FLOPS = 5
@@ -64,10 +67,16 @@ def _attention_flops(call: Call) -> int:
     return _scores(call, queries, keys) * (2 * head_widths + 1 + SOFTMAX_FLOPS)
 
 
+def _tile_queries(call: Call, heads: int, queries: int, keys: int) -> int:
+    """Return how many queries the heads of one tile have."""
+    return queries * math.prod(channels_per_tile(call.micro_batch, heads, queries * keys, ATTENTION_TILE_ELEMENTS))
+
+
 def _attention_scratch(call: Call) -> int:
-    """Return a number for each query of a head and, unless they are an output, its probabilities."""
+    """Return a number for each query of a tile and, unless they are an output, its probabilities."""
     queries, keys = call.inputs[0].shape[0], call.inputs[1].shape[0]
-    return 4 * queries * (1 if len(call.outputs) > 1 else 1 + keys)
+    rows = _tile_queries(call, call.integer("heads"), queries, keys)
+    return 4 * rows * (1 if len(call.outputs) > 1 else 1 + keys)
 
 
 def _infer_grad_scores(call: Call) -> tuple[Tensor, ...]:
@@ -92,9 +101,9 @@ def _grad_scores_flops(call: Call) -> int:
 
 
 def _grad_scores_scratch(call: Call) -> int:
-    """Return one head's gradient of the scores, and a number for each query."""
-    _, queries, keys = call.inputs[1].shape
-    return 4 * queries * (keys + 1)
+    """Return a tile's gradient of the scores, and a number for each query."""
+    heads, queries, keys = call.inputs[1].shape
+    return 4 * _tile_queries(call, heads, queries, keys) * (keys + 1)
 
 
 def _infer_grad_values(call: Call) -> tuple[Tensor, ...]:

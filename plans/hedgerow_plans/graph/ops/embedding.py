@@ -1,8 +1,12 @@
-"""Rows of a table chosen by tokens, and parameters added to every sample (positions, kinds of tokens)."""
+"""Rows of a table chosen by tokens, and parameters added to every sample (positions, kinds of tokens).
 
-from hedgerow_plans.graph.ir import DType, Node, Tensor
+Plain SGD changes only the rows that were chosen, so that the table's whole gradient need never exist (`sgd_rows`).
+"""
+
+from hedgerow_plans.graph.ir import DType, Node, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
 from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, rows_per_tile
 
 
 def _infer_embedding(call: Call) -> tuple[Tensor, ...]:
@@ -16,6 +20,22 @@ def _infer_embedding_grad(call: Call) -> tuple[Tensor, ...]:
     tokens = expect.samples(call, call.inputs[1], rank=1, dtype=DType.INT32)
     expect.shape(call, gradient, (*tokens.shape, gradient.shape[1]))
     return (call.output(0, (call.integer("rows"), gradient.shape[1]), batched=False),)
+
+
+def _infer_sgd_rows(call: Call) -> tuple[Tensor, ...]:
+    gradient = expect.samples(call, call.inputs[0], rank=2)
+    tokens = expect.samples(call, call.inputs[1], rank=1, dtype=DType.INT32)
+    table = expect.parameter(call, call.updates[0], rank=2)
+    problem = f"{table.name!r} is {table.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
+    call.require(table.role is Role.TRAINABLE, problem)
+    expect.shape(call, gradient, (*tokens.shape, table.shape[1]))
+    return ()
+
+
+def _sgd_rows_scratch(call: Call) -> int:
+    """Return a tile of gradients times the rate."""
+    width = call.inputs[0].shape[-1]
+    return 4 * width * rows_per_tile(call.samples(call.inputs[1]), width, UPDATE_TILE_ELEMENTS)
 
 
 def _check_tail(call: Call, x: Tensor, tail: Shape) -> None:
@@ -50,6 +70,15 @@ OPERATORS = (
         inputs=(2, 2),
         attributes={"rows": AttributeRule(Kind.INTEGER)},
         flops=lambda call: call.samples(call.inputs[0]),
+    ),
+    Operator(
+        "sgd_rows",
+        _infer_sgd_rows,
+        inputs=(2, 2),
+        outputs=(0, 0),
+        updates=(1, 1),
+        flops=lambda call: 2 * call.samples(call.inputs[0]),
+        scratch_bytes=_sgd_rows_scratch,
     ),
     Operator(
         "add_parameter",

@@ -10,7 +10,7 @@ from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, O
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.ops.batch_norm import EPSILON, channel_tile_elements, positive_epsilon
 from hedgerow_plans.graph.ops.dense import grad_bias
-from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.tiles import ROW_TILE_ELEMENTS, images_per_tile
 
 _EPSILON = {"epsilon": EPSILON}
 _GROUPS = {"groups": AttributeRule(Kind.INTEGER)}
@@ -50,14 +50,14 @@ def _infer_rows_grad_input(call: Call, statistics: int) -> tuple[Tensor, ...]:
 
 
 def _row_tile_elements(rows: int, width: int) -> int:
-    return width * images_per_tile(rows, width, NORM_TILE_ELEMENTS)
+    return width * images_per_tile(rows, width, ROW_TILE_ELEMENTS)
 
 
 def _rows_grad_input_scratch(call: Call) -> int:
-    """Return a tile of weighted gradients and two sums for each of its rows."""
-    width = call.inputs[3].elements
+    """Return a tile of weighted gradients and, for each of its rows, as many sums as there are statistics."""
+    width, sums = call.inputs[3].elements, call.inputs[2].shape[-1]
     elements = _row_tile_elements(call.samples(call.inputs[0]) // width, width)
-    return 4 * (elements + 2 * (elements // width))
+    return 4 * (elements + sums * (elements // width))
 
 
 def _infer_rows_grad_weight(call: Call, statistics: int) -> tuple[Tensor, ...]:
@@ -69,10 +69,10 @@ def _infer_rows_grad_weight(call: Call, statistics: int) -> tuple[Tensor, ...]:
 
 
 def _rows_grad_weight_scratch(call: Call) -> int:
-    """Return a tile of normalised rows, and one sum over a tile if there are several."""
+    """Return a tile of centred rows with their inverse deviations, and one sum over a tile if there are several."""
     width, elements = call.outputs[0].elements, call.samples(call.inputs[0])
     tile = _row_tile_elements(elements // width, width)
-    return 4 * (tile + (width if tile < elements else 0))
+    return 4 * (tile + tile // width + (width if tile < elements else 0))
 
 
 def _infer_rows_grad_bias(call: Call) -> tuple[Tensor, ...]:
