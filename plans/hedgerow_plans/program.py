@@ -17,6 +17,7 @@ from hedgerow_plans.planning.strategies import Strategy
 from hedgerow_plans.planning.strategies.limits import Limits, forever
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
+from hedgerow_plans.tuning import tuned
 
 __all__ = ["DeviceCosts", "ProgramRequest", "build_program", "difference"]
 
@@ -82,7 +83,9 @@ def difference(program: Program, request: ProgramRequest) -> str:
 def _graphs(request: ProgramRequest) -> TrainingGraphs:
     adapted = request.method.apply(zoo.build(request.model, request.classes, request.input_shape))
     loss = request.loss or zoo.entry(request.model).loss
-    return differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
+    graphs = differentiate(adapted.graph, request.optimizer, request.batch_size, loss)
+    outside = _frozen(graphs) if request.frozen_outside else ()
+    return tuned(graphs, request.budget_bytes, request.batch_size, outside)
 
 
 def _frozen(graphs: TrainingGraphs) -> list[str]:

@@ -18,8 +18,9 @@ from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, 
 from hedgerow_plans.training.pruning import pruned
 
 _GRADIENT_PREFIXES = ("grad.", "sum.", "mask.", "index.", "probabilities.", "statistics.", "accumulate.", "move.")
-RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
-"""What the names of a forward graph must not begin with, because differentiating makes such names."""
+_TUNING_PREFIXES = ("reordered.",)
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + _TUNING_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES
+"""What the names of a forward graph must not begin with, because differentiating and tuning make such names."""
 
 
 @dataclass(frozen=True, slots=True)

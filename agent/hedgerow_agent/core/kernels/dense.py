@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from hedgerow_agent.core.kernels.by_pixels.rows import bind_channel_sums
 from hedgerow_agent.core.kernels.call import Array, Bound, Call
+from hedgerow_plans.graph.ir import Order
 
 
 def _rows(values: Array) -> Array:
@@ -41,6 +43,8 @@ def bind_linear_grad_weight(call: Call) -> Bound:
 
 def bind_bias_grad(call: Call) -> Bound:
     """Sum the gradient over the batch and over pixels or tokens."""
+    if call.order is not Order.SAMPLES:
+        return bind_channel_sums(call)
     (gradient,), (output,) = call.inputs, call.outputs
     first = call.node.attributes.get("channels", "first") == "first"
     axes = (0, *range(2, gradient.ndim)) if first else tuple(range(gradient.ndim - 1))

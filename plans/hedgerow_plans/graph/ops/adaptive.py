@@ -6,7 +6,7 @@ the last update of a step: it is kept and restored with the moments, so it canno
 
 from hedgerow_plans.graph.ir import DType, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.tiles import STATE_BLOCK_ELEMENTS, UPDATE_TILE_ELEMENTS, tile_of
 
 _ATTRIBUTES = {
@@ -94,6 +94,8 @@ OPERATORS = (
         attributes=_ATTRIBUTES,
         flops=_adam_flops,
         scratch_bytes=_tile_bytes,
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator(
         "adam8bit",
@@ -104,6 +106,8 @@ OPERATORS = (
         attributes=_ATTRIBUTES,
         flops=_adam8bit_flops,
         scratch_bytes=lambda call: 3 * _tile_bytes(call),  # both moments in full, and room to work
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator("count", _infer_count, inputs=(0, 0), outputs=(0, 0), updates=(1, 1), flops=lambda _call: 1),
 )

@@ -5,7 +5,7 @@ The learning rate is no attribute: it may change while a plan stays, so the exec
 
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
 
 
@@ -48,12 +48,16 @@ OPERATORS = (
         },
         flops=_sgd_flops,
         scratch_bytes=lambda call: 4 * tile_of(call.updates[0].elements, UPDATE_TILE_ELEMENTS),
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator(
         "zero",
         lambda call: (call.output(0, call.shape(), batched=False),),
         inputs=(0, 0),
         attributes={"shape": AttributeRule(Kind.SHAPE)},
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator(
         "accumulate",
@@ -61,5 +65,7 @@ OPERATORS = (
         outputs=(0, 0),
         updates=(1, 1),
         flops=lambda call: call.inputs[0].elements,
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
 )
