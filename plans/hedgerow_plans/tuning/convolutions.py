@@ -35,15 +35,7 @@ class Layer:
     weight: str
     result: str
     sizes: Sizes
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    padding: tuple[int, int]
     groups: int
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether each pixel becomes one pixel."""
-        return self.kernel == self.stride == (1, 1) and self.padding == (0, 0)
 
     @property
     def depthwise(self) -> bool:
@@ -54,7 +46,7 @@ class Layer:
     def for_winograd(self) -> bool:
         """Whether Winograd's F(2x2, 3x3) applies and promises something."""
         sizes = self.sizes
-        applies = (self.kernel, self.stride, self.padding) == ((3, 3), (1, 1), (1, 1))
+        applies = (sizes.kernel, sizes.stride, sizes.padding) == ((3, 3), (1, 1), (1, 1))
         even = sizes.image[0] % 2 == sizes.image[1] % 2 == 0
         large = sizes.image[0] * sizes.image[1] >= _FEWEST_WINOGRAD_PIXELS
         return applies and even and large and min(sizes.channels, sizes.outputs) >= _FEWEST_WINOGRAD_CHANNELS
@@ -68,16 +60,13 @@ def layer_of(node: Node, tensors: Tensors, samples: int) -> Layer:
         "conv2d_grad_input": (made, second, first),
         "conv2d_grad_weight": (second, made, first),
     }[node.op]
-    shape = tensors[weight].shape
+    shapes = (tensors[image].shape, tensors[weight].shape, tensors[result].shape)
     groups = node.attributes.get("groups", 1)
     return Layer(
         image,
         weight,
         result,
-        sizes_of(samples, tensors[image].shape, shape, tensors[result].shape),
-        (shape[2], shape[3]),
-        _pair(node, "stride", 1),
-        _pair(node, "padding", 0),
+        sizes_of(samples, shapes, _pair(node, "stride", 1), _pair(node, "padding", 0)),
         groups if isinstance(groups, int) else 1,
     )
 
@@ -91,12 +80,12 @@ def way_by_pixels(node: Node, layer: Layer, scratch_bytes: int) -> Way:
     """Return the way for images by pixels."""
     if layer.depthwise:
         return Way.DEPTHWISE
-    if layer.pointwise:
+    if layer.sizes.pointwise:
         return Way.UNFOLD
     if layer.for_winograd and 4 * _ELEMENTS[node.op](Way.WINOGRAD, layer.sizes) <= scratch_bytes:
         return Way.WINOGRAD
     few = layer.sizes.result[0] * layer.sizes.result[1] <= _MOST_TAP_PIXELS
-    return Way.TAPS if few or layer.kernel == (1, 1) else Way.UNFOLD
+    return Way.TAPS if few or layer.sizes.kernel == (1, 1) else Way.UNFOLD
 
 
 def weight_order(way: Way, image: Order, weight: Tensor) -> Order:

@@ -22,8 +22,10 @@ def bind_relu(call: Call) -> Bound:
         return lambda: np.clip(source, zero, infinity, out=output)
     pieces = list(_pieces(source, call.outputs[1], call.order))
     buffer = ScratchCutter(call).take((_scratch_elements(source, call.order),), np.bool_)
+    spare = _spare(source, call.outputs[1], call.order)
 
     def run() -> None:
+        spare.fill(0)
         np.clip(source, zero, infinity, out=output)
         for values, bits in pieces:
             above = buffer[: values.size].reshape(values.shape)
@@ -41,8 +43,10 @@ def bind_relu6(call: Call) -> Bound:
         return lambda: np.clip(source, zero, six, out=output)
     pieces, scratch = list(_pieces(source, call.outputs[1], call.order)), ScratchCutter(call)
     first, second = (scratch.take((_scratch_elements(source, call.order),), np.bool_) for _ in range(2))
+    spare = _spare(source, call.outputs[1], call.order)
 
     def run() -> None:
+        spare.fill(0)
         np.clip(source, zero, six, out=output)
         for values, bits in pieces:
             inside, below = (buffer[: values.size].reshape(values.shape) for buffer in (first, second))
@@ -125,10 +129,15 @@ def _scratch_elements(source: Array, order: Order) -> int:
     return images_per_tile(len(source), elements, BYTE_TILE_ELEMENTS) * elements
 
 
+def _spare(values: Array, mask: Array, order: Order) -> Array:
+    """Return the bytes of a mask that are left over where bits are packed across samples."""
+    return mask.reshape(-1)[mask.size if order is Order.SAMPLES else -(-values.size // 8) :]
+
+
 def _pieces(values: Array, mask: Array, order: Order) -> Iterator[tuple[Array, Array]]:
     """Yield matching parts of a tensor and of its packed bits, both as (samples, ...) matrices, or as they lie."""
     if order is not Order.SAMPLES:
-        values, mask = stored(values, order).reshape(1, -1), mask.reshape(1, -1)
+        values, mask = stored(values, order).reshape(1, -1), mask.reshape(1, -1)[:, : -(-values.size // 8)]
     samples, elements = len(values), values[0].size
     flat = values.reshape(samples, elements)
     if elements > BYTE_TILE_ELEMENTS:

@@ -10,9 +10,9 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels import pooling as by_pixels
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
-from hedgerow_agent.core.kernels.windows import find_taps
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.windows import find_taps
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def _unfolded(call: Call, image: Tensor, weight: Tensor) -> int:
 def _tile_bytes(call: Call, image: Tensor) -> int:
     """Return the bytes of a tile of unfolded images; a 1x1 convolution reads the images as they are."""
     weight = call.inputs[1]
-    if ways.is_pointwise(call, weight):
+    if weight.shape[2:] == (1, 1) and call.pair("stride") == (1, 1) and call.pair("padding") == (0, 0):
         return 0
     elements = _unfolded(call, image, weight)
     return 4 * elements * images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
@@ -89,19 +89,20 @@ def _way(call: Call) -> Way:
 
 
 def _sizes(call: Call, image: Tensor, weight: Tensor, result: Tensor) -> ways.Sizes:
-    return ways.sizes_of(call.micro_batch, image.shape, weight.shape, result.shape)
+    shapes = (image.shape, weight.shape, result.shape)
+    return ways.sizes_of(call.micro_batch, shapes, call.pair("stride"), call.pair("padding"))
 
 
 def _forward_scratch(call: Call) -> int:
     x, weight, y = *call.inputs[:2], call.outputs[0]
-    if x.order is Order.SAMPLES or ways.is_pointwise(call, weight):
+    if x.order is Order.SAMPLES:
         return _tile_bytes(call, y)
     return 4 * ways.forward_elements(_way(call), _sizes(call, x, weight, y))
 
 
 def _grad_input_scratch(call: Call) -> int:
     gradient, weight, x = *call.inputs, call.outputs[0]
-    if x.order is Order.SAMPLES or ways.is_pointwise(call, weight):
+    if x.order is Order.SAMPLES:
         return _tile_bytes(call, gradient)
     return 4 * ways.grad_input_elements(_way(call), _sizes(call, x, weight, gradient))
 
@@ -110,8 +111,7 @@ def _grad_weight_scratch(call: Call) -> int:
     """Return the bytes of a tile: unfolded images, the gradient turned, and a sum if there is more than one tile."""
     gradient, x, weight = *call.inputs, call.outputs[0]
     if x.order is not Order.SAMPLES:
-        pointwise = ways.is_pointwise(call, weight)
-        return 0 if pointwise else 4 * ways.grad_weight_elements(_way(call), _sizes(call, x, weight, gradient))
+        return 4 * ways.grad_weight_elements(_way(call), _sizes(call, x, weight, gradient))
     elements = _unfolded(call, call.inputs[0], call.outputs[0]) + call.inputs[0].elements
     images = images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
     partial = call.outputs[0].bytes(1) if images < call.micro_batch else 0

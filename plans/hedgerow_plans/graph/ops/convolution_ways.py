@@ -14,6 +14,9 @@ from hedgerow_plans.graph.ir import Order, Tensor
 from hedgerow_plans.graph.operator import Call, Shape
 from hedgerow_plans.graph.ops.orders import lies_as, same_order
 from hedgerow_plans.graph.tiles import ROWS_TILE_ELEMENTS, UNFOLDED_TILE_ELEMENTS
+from hedgerow_plans.graph.windows import Tap, find_taps
+
+Pair = tuple[int, int]
 
 PLANE_GAP_ELEMENTS = 16
 """What keeps Winograd's sixteen planes from lying multiples of a page apart, where they would share cache lines."""
@@ -38,6 +41,19 @@ class Sizes:
     window: int  # positions of a patch, all channels of a group
     image: tuple[int, int]
     result: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+
+    @property
+    def taps(self) -> tuple[Tap, ...]:
+        """Positions of the window that meet the image."""
+        return find_taps(self.image, self.result, self.kernel, self.stride, self.padding)
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each pixel becomes one pixel, so that images are multiplied as they are."""
+        return self.kernel == self.stride == (1, 1) and self.padding == (0, 0)
 
     @property
     def pixels(self) -> int:
@@ -89,14 +105,46 @@ def _rows(tile_elements: int, row_elements: int, rows: int) -> int:
     return max(1, min(rows, tile_elements // row_elements))
 
 
-def sizes_of(samples: int, image: Shape, weight: Shape, result: Shape) -> Sizes:
+def sizes_of(samples: int, shapes: tuple[Shape, Shape, Shape], stride: Pair, padding: Pair) -> Sizes:
     """Return the sizes of a convolution from the shapes of an image, the weight and the result."""
-    return Sizes(samples, image[0], result[0], math.prod(weight[1:]), (image[1], image[2]), (result[1], result[2]))
+    image, weight, result = shapes
+    return Sizes(
+        samples,
+        image[0],
+        result[0],
+        math.prod(weight[1:]),
+        (image[1], image[2]),
+        (result[1], result[2]),
+        (weight[2], weight[3]),
+        stride,
+        padding,
+    )
 
 
-def is_pointwise(call: Call, weight: Tensor) -> bool:
-    """Tell whether each pixel becomes one pixel, so that images are multiplied as they are."""
-    return weight.shape[2:] == (1, 1) and call.pair("stride") == (1, 1) and call.pair("padding") == (0, 0)
+def is_apart(sizes: Sizes, tap: Tap, *, in_image: bool) -> bool:
+    """Tell whether the pixels of a tap are no matrix as they lie, and must be copied to be multiplied."""
+    if in_image:
+        return sizes.stride != (1, 1) or tap.columns != sizes.image[1]
+    return tap.columns != sizes.result[1]
+
+
+def meets_all(sizes: Sizes, tap: Tap, *, in_image: bool) -> bool:
+    """Tell whether a tap reaches every pixel of the images, or of the result."""
+    high, wide = sizes.image if in_image else sizes.result
+    return (tap.rows, tap.columns) == (high, wide)
+
+
+def copied_pixels(sizes: Sizes, *, in_image: bool) -> int:
+    """Return the pixels of all samples for which taps need room to be copied to."""
+    apart = (tap for tap in sizes.taps if is_apart(sizes, tap, in_image=in_image))
+    return sizes.samples * max((tap.rows * tap.columns for tap in apart), default=0)
+
+
+def added_pixels(sizes: Sizes, *, in_image: bool) -> int:
+    """Return the pixels of all samples for which taps need room for products; one that meets all may write its own."""
+    counts = sorted((not meets_all(sizes, tap, in_image=in_image), tap.rows * tap.columns) for tap in sizes.taps)
+    whole_first = counts[1:] if counts and not counts[0][0] else counts
+    return sizes.samples * max((pixels for _, pixels in whole_first), default=0)
 
 
 def check_orders(call: Call, image: Tensor, weight: Tensor, result: Tensor) -> None:
@@ -133,12 +181,15 @@ def _check_winograd(call: Call, image: Tensor, weight: Tensor) -> None:
 
 
 def forward_elements(way: Way, sizes: Sizes) -> int:
-    """Return the floats of scratch of a convolution that is not pointwise."""
+    """Return the floats of scratch of a convolution."""
+    if sizes.pointwise and way is not Way.DEPTHWISE:
+        return 0
     match way:
         case Way.UNFOLD:
             return sizes.unfolded_elements
         case Way.TAPS:
-            return sizes.pixels * (sizes.channels + sizes.outputs)
+            copied, added = copied_pixels(sizes, in_image=True), added_pixels(sizes, in_image=False)
+            return copied * sizes.channels + added * sizes.outputs
         case Way.DEPTHWISE:
             return sizes.depthwise_elements
         case Way.WINOGRAD:
@@ -148,18 +199,28 @@ def forward_elements(way: Way, sizes: Sizes) -> int:
 
 def grad_input_elements(way: Way, sizes: Sizes) -> int:
     """Return the floats of scratch of a gradient of the images."""
+    if sizes.pointwise and way is not Way.DEPTHWISE:
+        return 0
     if way is Way.WINOGRAD:
         after = planes_elements(sizes.tiles, sizes.channels) + sizes.padded_elements
         return _winograd_elements(sizes, _products_elements(sizes), after)
+    if way is Way.TAPS:
+        copied, added = copied_pixels(sizes, in_image=False), added_pixels(sizes, in_image=True)
+        return copied * sizes.outputs + added * sizes.channels
     return forward_elements(way, sizes)
 
 
 def grad_weight_elements(way: Way, sizes: Sizes) -> int:
     """Return the floats of scratch of a gradient of the weight."""
+    if sizes.pointwise and way is not Way.DEPTHWISE:
+        return 0
     match way:
         case Way.UNFOLD:
             partial = sizes.window * sizes.outputs if sizes.unfolded_rows < sizes.result[0] else 0
             return sizes.unfolded_elements + partial
+        case Way.TAPS:
+            near, far = copied_pixels(sizes, in_image=True), copied_pixels(sizes, in_image=False)
+            return near * sizes.channels + far * sizes.outputs
         case Way.DEPTHWISE:
             return sizes.depthwise_elements + sizes.depthwise_rows * sizes.result[1] + sizes.samples * sizes.channels
         case _:

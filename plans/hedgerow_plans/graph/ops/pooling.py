@@ -7,6 +7,7 @@ from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
 from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile, pooled_rows
+from hedgerow_plans.graph.windows import find_taps, largest_part
 
 LARGEST_WINDOW = 256
 """Positions of a window whose largest element's position is kept in one byte."""
@@ -97,8 +98,12 @@ def _position_bytes(call: Call, pooled: Tensor) -> int:
 
 def _rows_bytes(call: Call, pooled: Tensor) -> int:
     """Return the bytes of some rows of windows: a truth value and a position each, or a truth value and a gradient."""
-    elements = call.samples(pooled) // pooled.shape[1] * pooled_rows(pooled.shape[1], call.samples(pooled))
-    return elements * (2 if call.node.op == "max_pool2d" else 5)
+    rows, columns = pooled.shape[1:]
+    image = call.inputs[0].shape if call.node.op == "max_pool2d" else call.shape()
+    geometry = (call.pair("kernel"), call.pair("stride"), call.pair("padding"))
+    taps = find_taps((image[1], image[2]), (rows, columns), *geometry)
+    part = largest_part(taps, rows, pooled_rows(rows, call.samples(pooled)))
+    return part * pooled.shape[0] * call.micro_batch * (2 if call.node.op == "max_pool2d" else 5)
 
 
 def _window_flops(call: Call, pooled: Tensor) -> int:

@@ -27,13 +27,13 @@ def _flat(images: Array) -> Array:
 
 
 def _numbers(layer: Layer, scratch: ScratchCutter) -> Array:
-    shape = (*layer.kernel, layer.sizes.samples * layer.sizes.channels)
+    shape = (*layer.sizes.kernel, layer.sizes.samples * layer.sizes.channels)
     return scratch.take(shape, layer.image.dtype)
 
 
 def _spread(layer: Layer, numbers: Array) -> None:
     """Repeat the window of each channel for every sample."""
-    target = numbers.reshape(*layer.kernel, layer.sizes.samples, layer.sizes.channels)
+    target = numbers.reshape(*layer.sizes.kernel, layer.sizes.samples, layer.sizes.channels)
     np.copyto(target, layer.weight[:, 0].transpose(1, 2, 0)[:, :, np.newaxis])
 
 
@@ -52,8 +52,8 @@ def _of_rows(layer: Layer, arrays: tuple[Array, Array, Array, Array], first: int
         begin, stop = max(first, down.start), min(end, down.stop)
         if stop <= begin:
             continue
-        top = tap.image[0].start + (begin - down.start) * layer.stride[0]
-        rows = slice(top, top + (stop - begin - 1) * layer.stride[0] + 1, layer.stride[0])
+        top = tap.image[0].start + (begin - down.start) * layer.sizes.stride[0]
+        rows = slice(top, top + (stop - begin - 1) * layer.sizes.stride[0] + 1, layer.sizes.stride[0])
         target = result[begin:stop, across]
         product = room[: target.size].reshape(target.shape)
         yield _Meeting(numbers[tap.row, tap.column], image[rows, tap.image[1]], target, product)
@@ -66,8 +66,9 @@ def _room(layer: Layer, scratch: ScratchCutter) -> Array:
 
 def bind_forward(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the convolution."""
-    numbers, output = _numbers(layer, scratch), layer.result
-    tiles = list(_meetings(layer, numbers, _room(layer, scratch)))
+    room, output = _room(layer, scratch), layer.result
+    numbers = _numbers(layer, scratch)
+    tiles = list(_meetings(layer, numbers, room))
 
     def run() -> None:
         _spread(layer, numbers)
@@ -82,8 +83,9 @@ def bind_forward(layer: Layer, scratch: ScratchCutter) -> Bound:
 
 def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the gradient of the images."""
-    numbers, output = _numbers(layer, scratch), layer.image
-    tiles = list(_meetings(layer, numbers, _room(layer, scratch)))
+    room, output = _room(layer, scratch), layer.image
+    numbers = _numbers(layer, scratch)
+    tiles = list(_meetings(layer, numbers, room))
 
     def run() -> None:
         _spread(layer, numbers)
@@ -99,11 +101,11 @@ def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
 def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the gradient of the window of each channel."""
     sizes, dtype = layer.sizes, layer.image.dtype
-    totals, room = _numbers(layer, scratch), _room(layer, scratch)
-    ones = scratch.take((sizes.depthwise_rows * sizes.result[1],), dtype)
+    room, ones = _room(layer, scratch), scratch.take((sizes.depthwise_rows * sizes.result[1],), dtype)
     sums = scratch.take((sizes.samples * sizes.channels,), dtype)
+    totals = _numbers(layer, scratch)
     tiles = list(_meetings(layer, totals, room))
-    by_sample = totals.reshape(*layer.kernel, sizes.samples, sizes.channels)
+    by_sample = totals.reshape(*layer.sizes.kernel, sizes.samples, sizes.channels)
     output = layer.weight[:, 0].transpose(1, 2, 0)
 
     def run() -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter, stored
-from hedgerow_agent.core.kernels.windows import Tap, find_taps
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.tiles import pooled_rows
+from hedgerow_plans.graph.windows import Tap, find_taps
 
 _Index = tuple[slice, ...]
 

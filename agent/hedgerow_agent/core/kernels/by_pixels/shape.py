@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from hedgerow_agent.core.kernels.call import Array, Call, stored
-from hedgerow_agent.core.kernels.windows import Tap, find_taps
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.ops.convolution_ways import Sizes, Way, sizes_of
+from hedgerow_plans.graph.windows import Tap
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,12 @@ class Layer:
     result_order: Order
     sizes: Sizes
     taps: tuple[Tap, ...]
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
     way: Way
-    pointwise: bool
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each pixel becomes one pixel of all channels."""
+        return self.sizes.pointwise and self.way is not Way.DEPTHWISE
 
     @property
     def window(self) -> Array:
@@ -33,19 +35,14 @@ class Layer:
 def layer_of(call: Call, image: tuple[Array, Order], weight: Array, result: tuple[Array, Order]) -> Layer:
     """Look at a convolution."""
     (x, x_order), (y, y_order) = image, result
-    stride, padding = call.pair("stride", 1), call.pair("padding", 0)
-    kernel = (weight.shape[2], weight.shape[3])
-    taps = find_taps((x.shape[2], x.shape[3]), (y.shape[2], y.shape[3]), kernel, stride, padding)
+    sizes = sizes_of(len(x), (x.shape[1:], weight.shape, y.shape[1:]), call.pair("stride", 1), call.pair("padding", 0))
     return Layer(
         stored(x, x_order),
         weight,
         stored(y, y_order),
         x_order,
         y_order,
-        sizes_of(len(x), x.shape[1:], weight.shape, y.shape[1:]),
-        taps,
-        kernel,
-        stride,
+        sizes,
+        sizes.taps,
         Way(str(call.node.attributes.get("algorithm", Way.UNFOLD.value))),
-        kernel == stride == (1, 1) and padding == (0, 0),
     )

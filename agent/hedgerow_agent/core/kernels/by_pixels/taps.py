@@ -4,128 +4,101 @@ What hangs over the edge is never computed: of a 2x2 image under a 3x3 window th
 meets every pixel comes first and writes; the others are added.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels.shape import Layer
 from hedgerow_agent.core.kernels.call import Array, Bound, ScratchCutter
-from hedgerow_agent.core.kernels.windows import Tap
+from hedgerow_plans.graph.ops.convolution_ways import added_pixels, copied_pixels, is_apart, meets_all
+from hedgerow_plans.graph.windows import Tap
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """One side of a tap: its pixels, and the matrix they are read from or computed in."""
+class _Operand:
+    """What a tap reads: its pixels, and the matrix they are multiplied as."""
 
     pixels: Array  # (rows, columns, samples, channels), a part of the images
-    matrix: Array  # (pixels of all samples, channels); a view of the images where they are whole
+    matrix: Array  # (pixels of all samples, channels): where the pixels are, or room for a copy
     copied: bool
-
-    @classmethod
-    def of(cls, images: Array, rectangle: tuple[slice, slice], room: Array) -> "_Side":
-        """Look at a rectangle of images; what is no matrix as it lies gets room for a copy."""
-        pixels = images[rectangle]
-        copied = not pixels.flags.c_contiguous
-        shape = (pixels.size // pixels.shape[-1], pixels.shape[-1])
-        return cls(pixels, (room[: pixels.size] if copied else pixels).reshape(shape), copied)
 
     def fetch(self) -> None:
         """Copy the pixels into the matrix if they lie apart."""
         if self.copied:
             np.copyto(self.matrix.reshape(self.pixels.shape), self.pixels)
 
-    def add(self, room: Array) -> None:
-        """Add a matrix of products to the pixels."""
-        np.add(self.pixels, room.reshape(self.pixels.shape), out=self.pixels)
+
+def _pixels(layer: Layer, tap: Tap, *, in_image: bool) -> Array:
+    return layer.image[tap.image] if in_image else layer.result[tap.output]
 
 
-def _rooms(layer: Layer, scratch: ScratchCutter) -> tuple[Array, Array]:
-    """Return flat room for the pixels of the image and of the result."""
-    sizes, dtype = layer.sizes, layer.image.dtype
-    return scratch.take((sizes.pixels * sizes.channels,), dtype), scratch.take((sizes.pixels * sizes.outputs,), dtype)
+def _room(layer: Layer, scratch: ScratchCutter, pixels: int, *, in_image: bool) -> Array:
+    channels = layer.sizes.channels if in_image else layer.sizes.outputs
+    return scratch.take((pixels, channels), layer.image.dtype)
 
 
-def _whole_first(layer: Layer, images: Array, *, of_result: bool) -> tuple[Iterator[Tap], bool]:
-    """Return the taps, one that meets all pixels of some images first, and whether there is such a one."""
-
-    def meets_all(tap: Tap) -> bool:
-        return images[tap.output if of_result else tap.image].shape[:2] == images.shape[:2]
-
-    ordered = sorted(layer.taps, key=lambda tap: not meets_all(tap))
-    return iter(ordered), bool(ordered) and meets_all(ordered[0])
+def _operand(layer: Layer, tap: Tap, room: Array, *, in_image: bool) -> _Operand:
+    pixels = _pixels(layer, tap, in_image=in_image)
+    count, copied = pixels.size // pixels.shape[-1], is_apart(layer.sizes, tap, in_image=in_image)
+    return _Operand(pixels, room[:count] if copied else pixels.reshape(count, -1), copied)
 
 
 def bind_forward(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the convolution."""
-    near, far = _rooms(layer, scratch)
-    taps, whole = _whole_first(layer, layer.result, of_result=True)
-    products = [
-        (
-            _Side.of(layer.image, tap.image, near),
-            layer.window[tap.row, tap.column],
-            _Side.of(layer.result, tap.output, far),
-        )
-        for tap in taps
-    ]
-    return _bind_products(products, layer.result, far, whole)
+    return _bind_sum(layer, scratch, to_image=False)
 
 
 def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the gradient of the images."""
-    near, far = _rooms(layer, scratch)
-    taps, whole = _whole_first(layer, layer.image, of_result=False)
-    products = [
-        (
-            _Side.of(layer.result, tap.output, far),
-            layer.window[tap.row, tap.column].T,
-            _Side.of(layer.image, tap.image, near),
-        )
-        for tap in taps
-    ]
-    return _bind_products(products, layer.image, near, whole)
+    return _bind_sum(layer, scratch, to_image=True)
 
 
-def _bind_products(products: list[tuple[_Side, Array, _Side]], output: Array, room: Array, whole: bool) -> Bound:
-    """Return the call that adds up all products; the first one is written if it reaches every pixel."""
-    first, others = (products[:1], products[1:]) if whole else ([], products)
-    added = [
-        (source, matrix, target, room[: target.matrix.size].reshape(target.matrix.shape))
-        for source, matrix, target in others
-    ]
+def _bind_sum(layer: Layer, scratch: ScratchCutter, *, to_image: bool) -> Bound:
+    """Return the call that multiplies one side of the layer tap by tap and adds up the other."""
+    sizes, output = layer.sizes, layer.image if to_image else layer.result
+    copies = _room(layer, scratch, copied_pixels(sizes, in_image=not to_image), in_image=not to_image)
+    products = _room(layer, scratch, added_pixels(sizes, in_image=to_image), in_image=to_image)
+    taps = sorted(layer.taps, key=lambda tap: not meets_all(sizes, tap, in_image=to_image))
+    whole = bool(taps) and meets_all(sizes, taps[0], in_image=to_image)
+    steps = []
+    for number, tap in enumerate(taps):
+        matrix = layer.window[tap.row, tap.column]
+        operand, target = _operand(layer, tap, copies, in_image=not to_image), _pixels(layer, tap, in_image=to_image)
+        written = whole and number == 0
+        product = output.reshape(-1, output.shape[-1]) if written else products[: len(operand.matrix)]
+        steps.append((operand, matrix.T if to_image else matrix, product, None if written else target))
 
     def run() -> None:
-        if not first:
+        if not whole:
             output.fill(0)
-        for source, matrix, target in first:
-            source.fetch()
-            np.matmul(source.matrix, matrix, out=target.matrix)
-        for source, matrix, target, product in added:
-            source.fetch()
-            np.matmul(source.matrix, matrix, out=product)
-            target.add(product)
+        for operand, matrix, product, target in steps:
+            operand.fetch()
+            np.matmul(operand.matrix, matrix, out=product)
+            if target is not None:
+                np.add(target, product.reshape(target.shape), out=target)
 
     return run
 
 
 def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the gradient of the weight: each position has a matrix of its own."""
-    near, far = _rooms(layer, scratch)
-    output = layer.window
-    products = [
+    sizes, output = layer.sizes, layer.window
+    near = _room(layer, scratch, copied_pixels(sizes, in_image=True), in_image=True)
+    far = _room(layer, scratch, copied_pixels(sizes, in_image=False), in_image=False)
+    steps = [
         (
-            _Side.of(layer.image, tap.image, near),
-            _Side.of(layer.result, tap.output, far),
+            _operand(layer, tap, near, in_image=True),
+            _operand(layer, tap, far, in_image=False),
             output[tap.row, tap.column],
         )
         for tap in layer.taps
     ]
-    partial = len(layer.taps) < layer.kernel[0] * layer.kernel[1]
+    partial = len(layer.taps) < sizes.kernel[0] * sizes.kernel[1]
 
     def run() -> None:
         if partial:
             output.fill(0)
-        for source, gradient, target in products:
+        for source, gradient, target in steps:
             source.fetch()
             gradient.fetch()
             np.matmul(source.matrix.T, gradient.matrix, out=target)

@@ -43,40 +43,38 @@ def _weight_matrix(layer: Layer) -> Array:
     return layer.weight.reshape(layer.sizes.outputs, layer.sizes.window).T
 
 
-def _patches(layer: Layer, scratch: ScratchCutter) -> Array:
-    """Return room for the patches of a tile, axes (kernel rows, kernel columns, rows, columns, samples, channels)."""
-    sizes, dtype = layer.sizes, layer.image.dtype
-    tile = (sizes.unfolded_rows, sizes.result[1], sizes.samples)
-    if layer.image_order is Order.PIXELS:
-        return scratch.take((*tile, *layer.kernel, sizes.channels), dtype).transpose(3, 4, 0, 1, 2, 5)
-    return scratch.take((sizes.channels, *layer.kernel, *tile), dtype).transpose(1, 2, 3, 4, 5, 0)
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Scratch for the patches of a tile, as a matrix and by what they are made of."""
+
+    matrix: Array  # (pixels of all samples, window), whichever way it lies
+    parts: Array  # (kernel rows, kernel columns, rows, columns, samples, channels)
+
+    @classmethod
+    def take(cls, layer: Layer, scratch: ScratchCutter) -> "_Room":
+        """Cut it out of scratch."""
+        sizes, dtype = layer.sizes, layer.image.dtype
+        tile = (sizes.unfolded_rows, sizes.result[1], sizes.samples)
+        if layer.image_order is Order.PIXELS:
+            room = scratch.take((*tile, *layer.sizes.kernel, sizes.channels), dtype)
+            return cls(room.reshape(-1, sizes.window), room.transpose(3, 4, 0, 1, 2, 5))
+        room = scratch.take((sizes.channels, *layer.sizes.kernel, *tile), dtype)
+        return cls(room.reshape(sizes.window, -1).T, room.transpose(1, 2, 3, 4, 5, 0))
 
 
-def _cut(layer: Layer, patches: Array) -> Iterator[_Tile]:
+def _matrix(images: Array, order: Order) -> Array:
+    """Return images as (pixels of all samples, channels), whichever way they lie."""
+    return images.reshape(-1, images.shape[3]) if order is Order.PIXELS else images.reshape(len(images), -1).T
+
+
+def _cut(layer: Layer, room: _Room) -> Iterator[_Tile]:
     """Yield the tiles of a layer; all of them use the same room."""
-    by_pixels = layer.image_order is Order.PIXELS
-    image = layer.image if by_pixels else layer.image.transpose(1, 2, 3, 0)
-    result = layer.result if layer.result_order is Order.PIXELS else layer.result.transpose(1, 2, 3, 0)
+    image = layer.image if layer.image_order is Order.PIXELS else layer.image.transpose(1, 2, 3, 0)
+    result, row = _matrix(layer.result, layer.result_order), layer.sizes.result[1] * layer.sizes.samples
     for first in range(0, layer.sizes.result[0], layer.sizes.unfolded_rows):
         end = min(layer.sizes.result[0], first + layer.sizes.unfolded_rows)
-        part = patches[:, :, : end - first]
-        pairs, outside = _meet(layer, part, image, first, end)
-        yield _Tile(_as_matrix(part, layer, by_pixels), pairs, outside, _rows_matrix(result[first:end]))
-
-
-def _as_matrix(patches: Array, layer: Layer, by_pixels: bool) -> Array:
-    if by_pixels:
-        return patches.transpose(2, 3, 4, 0, 1, 5).reshape(-1, layer.sizes.window)
-    lying = patches.transpose(5, 0, 1, 2, 3, 4)
-    pixels = lying[0, 0, 0].size
-    # rows of a shorter last tile lie as far apart as those of a whole one
-    return np.lib.stride_tricks.as_strided(lying, (pixels, layer.sizes.window), (lying.strides[-1], lying.strides[2]))
-
-
-def _rows_matrix(rows: Array) -> Array:
-    """Return rows of images (rows, columns, samples, channels) as (pixels of all samples, channels), by any strides."""
-    pixels = rows.shape[0] * rows.shape[1] * rows.shape[2]
-    return np.lib.stride_tricks.as_strided(rows, (pixels, rows.shape[3]), (rows.strides[2], rows.strides[3]))
+        pairs, outside = _meet(layer, room.parts[:, :, : end - first], image, first, end)
+        yield _Tile(room.matrix[: (end - first) * row], pairs, outside, result[first * row : end * row])
 
 
 def _meet(
@@ -91,26 +89,28 @@ def _meet(
             outside.append(part)
             continue
         outside += [rows for rows in (part[: begin - first], part[stop - first :]) if len(rows)]
-        top = tap.image[0].start + (begin - down.start) * layer.stride[0]
-        rows = slice(top, top + (stop - begin - 1) * layer.stride[0] + 1, layer.stride[0])
+        top = tap.image[0].start + (begin - down.start) * layer.sizes.stride[0]
+        rows = slice(top, top + (stop - begin - 1) * layer.sizes.stride[0] + 1, layer.sizes.stride[0])
         pairs.append((part[begin - first : stop - first, across], image[rows, tap.image[1]]))
     return tuple(pairs), tuple(outside)
 
 
 def _padded(layer: Layer) -> bool:
     whole = slice(0, layer.sizes.result[1])
-    return len(layer.taps) < layer.kernel[0] * layer.kernel[1] or any(tap.output[1] != whole for tap in layer.taps)
+    return len(layer.taps) < layer.sizes.kernel[0] * layer.sizes.kernel[1] or any(
+        tap.output[1] != whole for tap in layer.taps
+    )
 
 
 def bind_forward(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the convolution."""
-    patches, weight, padded = _patches(layer, scratch), _weight_matrix(layer), _padded(layer)
-    tiles = list(_cut(layer, patches))
+    room, weight, padded = _Room.take(layer, scratch), _weight_matrix(layer), _padded(layer)
+    tiles = list(_cut(layer, room))
     turned = layer.result_order is Order.CHANNELS
 
     def run() -> None:
         if padded:
-            patches.fill(0)
+            room.matrix.fill(0)
         for tile in tiles:
             tile.unfold()
             if turned:
@@ -124,7 +124,7 @@ def bind_forward(layer: Layer, scratch: ScratchCutter) -> Bound:
 def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the gradient of the images: patches of gradients, folded back by adding."""
     weight = _weight_matrix(layer)
-    tiles = list(_cut(layer, _patches(layer, scratch)))
+    tiles = list(_cut(layer, _Room.take(layer, scratch)))
     turned, output = layer.image_order is Order.CHANNELS, layer.image
 
     def run() -> None:
@@ -141,11 +141,11 @@ def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
 
 def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the gradient of the weight, summed over the tiles."""
-    patches, output, padded = _patches(layer, scratch), _weight_matrix(layer), _padded(layer)
+    room, output, padded = _Room.take(layer, scratch), _weight_matrix(layer), _padded(layer)
     by_outputs = layer.image_order is Order.CHANNELS
     if by_outputs:
         output = output.T
-    first, *others = _cut(layer, patches)
+    first, *others = _cut(layer, room)
     part = scratch.take(output.shape, output.dtype) if others else output
 
     def multiply(tile: _Tile, out: Array) -> None:
@@ -157,7 +157,7 @@ def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
 
     def run() -> None:
         if padded:
-            patches.fill(0)
+            room.matrix.fill(0)
         multiply(first, output)
         for tile in others:
             multiply(tile, part)
