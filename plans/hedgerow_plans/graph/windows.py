@@ -18,16 +18,16 @@ class Tap:
     @property
     def rows(self) -> int:
         """Rows of the output where it meets the image."""
-        return self.output[0].stop - self.output[0].start
+        return int(self.output[0].stop - self.output[0].start)
 
     @property
     def columns(self) -> int:
         """Columns of the output where it meets the image."""
-        return self.output[1].stop - self.output[1].start
+        return int(self.output[1].stop - self.output[1].start)
 
     def rows_between(self, first: int, end: int) -> int:
         """Return how many of some rows of the output meet the image."""
-        return max(0, min(end, self.output[0].stop) - max(first, self.output[0].start))
+        return max(0, min(end, int(self.output[0].stop)) - max(first, int(self.output[0].start)))
 
 
 def find_taps(

@@ -20,6 +20,7 @@ class _Meeting:
     pixels: Array
     result: Array
     product: Array
+    whole: bool  # whether it meets the image in all of the rows
 
 
 def _flat(images: Array) -> Array:
@@ -56,7 +57,8 @@ def _of_rows(layer: Layer, arrays: tuple[Array, Array, Array, Array], first: int
         rows = slice(top, top + (stop - begin - 1) * layer.sizes.stride[0] + 1, layer.sizes.stride[0])
         target = result[begin:stop, across]
         product = room[: target.size].reshape(target.shape)
-        yield _Meeting(numbers[tap.row, tap.column], image[rows, tap.image[1]], target, product)
+        whole = (begin, stop) == (first, end)
+        yield _Meeting(numbers[tap.row, tap.column], image[rows, tap.image[1]], target, product, whole)
 
 
 def _room(layer: Layer, scratch: ScratchCutter) -> Array:
@@ -68,17 +70,30 @@ def bind_forward(layer: Layer, scratch: ScratchCutter) -> Bound:
     """Return the convolution."""
     room, output = _room(layer, scratch), layer.result
     numbers = _numbers(layer, scratch)
-    tiles = list(_meetings(layer, numbers, room))
+    tiles = [_whole_first(layer, tile) for tile in _meetings(layer, numbers, room)]
+    written = all(tile and _is_whole(layer, tile[0]) for tile in tiles)
 
     def run() -> None:
         _spread(layer, numbers)
-        output.fill(0)
+        if not written:
+            output.fill(0)
         for tile in tiles:
-            for meeting in tile:
+            if written:
+                np.multiply(tile[0].pixels, tile[0].numbers, out=tile[0].result)
+            for meeting in tile[written:]:
                 np.multiply(meeting.pixels, meeting.numbers, out=meeting.product)
                 np.add(meeting.result, meeting.product, out=meeting.result)
 
     return run
+
+
+def _whole_first(layer: Layer, tile: list[_Meeting]) -> list[_Meeting]:
+    """Return the meetings of a tile, one that reaches all of its pixels first if there is one."""
+    return sorted(tile, key=lambda meeting: not _is_whole(layer, meeting))
+
+
+def _is_whole(layer: Layer, meeting: _Meeting) -> bool:
+    return meeting.whole and meeting.result.shape[1] == layer.sizes.result[1]
 
 
 def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
