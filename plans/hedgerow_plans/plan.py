@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hedgerow_plans.graph.ir import Graph
 
-PROGRAM_SCHEMA = 2
+PROGRAM_SCHEMA = 3
 """Version of the encoded form; an agent refuses a program of a schema it does not speak."""
 
 KERNEL_TABLE = 3

@@ -21,6 +21,7 @@ from hedgerow_plans.training.clipping import Clipping
 from hedgerow_plans.training.forward_only import ForwardOnlyGraphs
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Optimizer
+from hedgerow_plans.tuning import tuned
 
 __all__ = ["DeviceCosts", "ProgramRequest", "build_program", "difference"]
 
@@ -65,17 +66,15 @@ def build_program(
     problems = training_problems(task, graphs.direct, graphs.in_pieces)
     rungs = build_ladder(problems, limits, request.floor_bytes, searching, quick=quick, each=each)
     if isinstance(rungs, Infeasible) and graphs.in_pieces is not None:
-        return _forward_only(request, task, graphs, limits, rungs)
+        return _forward_only(request, task, limits, rungs)
     if isinstance(rungs, Infeasible):
         return replace(rungs, reason=" ".join(filter(None, (rungs.reason, graphs.why_whole))))
     return _with_evaluation(request, task, graphs, rungs, limits)
 
 
-def _forward_only(
-    request: ProgramRequest, task: Task, backward: TrainingGraphs, limits: Limits, refused: Infeasible
-) -> Program | Infeasible:
+def _forward_only(request: ProgramRequest, task: Task, limits: Limits, refused: Infeasible) -> Program | Infeasible:
     """Plan without a backward pass; all rungs do without, since the two do not train to the same parameters."""
-    graphs = _forward_only_graphs(request, backward)
+    graphs = _forward_only_graphs(request)
     residents = place_residents(graphs.all(), task.residents.mapped)
     lean = replace(task, residents=residents)
     problems = training_problems(lean, graphs.train, graphs.train)
@@ -86,9 +85,11 @@ def _forward_only(
     return _with_evaluation(request, lean, graphs, rungs, limits)
 
 
-def _forward_only_graphs(request: ProgramRequest, backward: TrainingGraphs) -> ForwardOnlyGraphs:
+def _forward_only_graphs(request: ProgramRequest) -> ForwardOnlyGraphs:
+    """Return the graphs as they are: memory that no backward plan fits is too short to be spent on speed."""
     adapted, loss = _adapted(request)
-    return forward_only.forward_only(adapted.graph, request.optimizer, request.batch_size, loss, backward.evaluate)
+    evaluate = _differentiated(request).evaluate
+    return forward_only.forward_only(adapted.graph, request.optimizer, request.batch_size, loss, evaluate)
 
 
 def difference(program: Program, request: ProgramRequest) -> str:
@@ -98,7 +99,7 @@ def difference(program: Program, request: ProgramRequest) -> str:
     """
     graphs: TrainingGraphs | ForwardOnlyGraphs = _graphs(request)
     if isinstance(graphs, TrainingGraphs) and all(rung.graph == forward_only.NAME for rung in program.rungs):
-        graphs = _forward_only_graphs(request, graphs)
+        graphs = _forward_only_graphs(request)
     asked = {graph.name: graph for graph in graphs.all()}
     facts = {
         "model": program.model == request.model,
@@ -120,9 +121,15 @@ def _adapted(request: ProgramRequest) -> tuple[Adapted, str]:
     return adapted, request.loss or zoo.entry(request.model).loss
 
 
-def _graphs(request: ProgramRequest) -> TrainingGraphs:
+def _differentiated(request: ProgramRequest) -> TrainingGraphs:
     adapted, loss = _adapted(request)
     return differentiate(adapted.graph, request.optimizer, request.batch_size, loss, request.clipping)
+
+
+def _graphs(request: ProgramRequest) -> TrainingGraphs:
+    graphs = _differentiated(request)
+    outside = _frozen(graphs) if request.frozen_outside else ()
+    return tuned(graphs, request.budget_bytes, request.batch_size, outside)
 
 
 def _frozen(graphs: TrainingGraphs | ForwardOnlyGraphs) -> list[str]:

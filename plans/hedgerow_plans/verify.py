@@ -9,10 +9,11 @@ Graph outputs are read when the body ends and are given up then without a step; 
 
 import contextlib
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 from hedgerow_plans.graph import table, validate
-from hedgerow_plans.graph.ir import ALIGNMENT_BYTES, Graph, Node, Role, Section, Tensor
+from hedgerow_plans.graph.ir import ALIGNMENT_BYTES, Graph, Node, Order, Role, Section, Tensor
 from hedgerow_plans.graph.ops.batch_norm import is_batch
 from hedgerow_plans.plan import Placement, Plan, Program
 from hedgerow_plans.replay import Arena, Replay, ScratchBytes, reference_values
@@ -203,8 +204,11 @@ def _check_common_residents(program: Program, findings: Findings) -> None:
     common: dict[str, Tensor] = {}
     for tensor in (tensor for graph in program.graphs for tensor in graph.resident()):
         first = common.setdefault(tensor.name, tensor)
-        same = (first.shape, first.dtype, first.role) == (tensor.shape, tensor.dtype, tensor.role)
+        same = replace(first, init=None) == replace(tensor, init=None)
         findings.check(same, Rule.STRUCTURE, f"graphs disagree about resident {tensor.name}.")
+    for name in program.mapped:
+        as_in_file = name not in common or common[name].order is Order.SAMPLES
+        findings.check(as_in_file, Rule.STRUCTURE, f"{name} is mapped from a file, and lies in another order there.")
     for placement in program.resident:
         findings.check(placement.tensor in common, Rule.STRUCTURE, f"{placement.tensor} is placed but unknown.")
     _check_residents(common.values(), program.resident, program.resident_bytes, program.mapped, findings)

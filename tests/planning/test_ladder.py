@@ -16,9 +16,9 @@ from hedgerow_plans.planning.ladder import MOST_RUNGS
 from hedgerow_plans.program import ProgramRequest, build_program
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.verify import verify_program
-from support.networks import COSTS, PLENTY
+from support.networks import COSTS, ENOUGH
 
-REQUEST = ProgramRequest("cnn-small", Lora(4), Sgd(0.9), 8, "small-board", COSTS, PLENTY)
+REQUEST = ProgramRequest("cnn-small", Lora(4), Sgd(0.9), 8, "small-board", COSTS, ENOUGH)
 
 
 @cache

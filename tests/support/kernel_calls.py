@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hedgerow_agent.core.kernels import bind
-from hedgerow_agent.core.kernels.call import Array, Call, Runtime
+from hedgerow_agent.core.kernels.call import Array, Call, Runtime, stored
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import DType, Graph, Node, Section, Tensor
 from hedgerow_plans.graph.operator import Backward
@@ -29,15 +29,21 @@ class Laboratory:
 
     def run(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Run one node and return its outputs by name."""
-        outputs = {tensor.name: self._rubbish(tensor) for tensor in table.infer(node, tensors)}
-        known = {**tensors, **{tensor.name: tensor for tensor in table.infer(node, tensors)}}
+        known = {**{tensor.name: tensor for tensor in table.infer(node, tensors)}, **tensors}
+        outputs = {name: self._rubbish(known[name]) for name in node.outputs}
         scratch = self.scratch(node, known)
         runtime = Runtime(1.0, {"x": arrays.get("x", np.zeros(0)), "y": arrays.get("labels", np.zeros(0))})
         runtime.rows = slice(0, self.micro_batch)
-        inputs, updates = ([arrays[name] for name in names] for names in (node.inputs, node.updates))
+        lying = {name: self._lying(known[name], arrays[name]) for name in node.reads}
+        look = {name: _seen(node, known[name], array) for name, array in {**lying, **outputs}.items()}
+        inputs, made, updates = (
+            tuple(look[name] for name in names) for names in (node.inputs, node.outputs, node.updates)
+        )
         inner = scratch[: scratch.size - GUARD_BYTES]
-        call = Call(node, tuple(inputs), tuple(outputs.values()), tuple(updates), inner, runtime)
-        bind(call)()
+        orders = (tuple(known[name].order for name in names) for names in (node.inputs, node.outputs))
+        bind(Call(node, inputs, made, updates, inner, runtime, *orders))()
+        for name in node.updates:
+            np.copyto(arrays[name], lying[name])
         changed = np.flatnonzero(scratch != self.rubbish)
         self.scratch_reached[node.name] = (int(changed[-1]) + 1 if changed.size else 0, inner.size)
         return outputs
@@ -48,9 +54,19 @@ class Laboratory:
         return np.full(size + GUARD_BYTES, self.rubbish, np.uint8)
 
     def _rubbish(self, tensor: Tensor) -> Array:
-        array = np.empty(tensor.full_shape(self.micro_batch), self.array_type(tensor))
+        shape = tensor.full_shape(self.micro_batch)
+        axes = tensor.order.axes(len(shape))
+        array = np.empty(tuple(shape[axis] for axis in axes), self.array_type(tensor))
         array.reshape(-1).view(np.uint8).fill(self.rubbish)
-        return array
+        return array.transpose(tuple(axes.index(axis) for axis in range(len(axes))))
+
+    def _lying(self, tensor: Tensor, array: Array) -> Array:
+        """Return an array in the order of its tensor: itself, or a copy."""
+        if stored(array, tensor.order).flags.c_contiguous:
+            return array
+        copy = self._rubbish(tensor)
+        np.copyto(copy, array)
+        return copy
 
     def array_type(self, tensor: Tensor) -> str:
         """Return the type of a tensor's array."""
@@ -64,6 +80,10 @@ class Laboratory:
                 if node.section is section:
                     arrays.update(self.run(node, tensors, arrays))
         return arrays
+
+
+def _seen(node: Node, tensor: Tensor, array: Array) -> Array:
+    return stored(array, tensor.order) if table.operator(node.op).as_stored else array
 
 
 def gradient_node(node: Node, tensors: Mapping[str, Tensor], position: int, batch_size: int = 1) -> Node | None:

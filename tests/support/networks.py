@@ -16,6 +16,7 @@ from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents, place_residents
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.tuning import LEAST_BUDGET_BYTES
 from hedgerow_plans.verify import Violation, verify
 
 COSTS = DeviceCosts(
@@ -28,6 +29,9 @@ COSTS = DeviceCosts(
 )
 
 PLENTY = 2**40
+
+ENOUGH = LEAST_BUDGET_BYTES - 1
+"""More than small models need, and little enough that every budget up to it plans the same graphs."""
 
 UNHURRIED = settings(max_examples=40, deadline=None)
 """Planning takes as long as it takes on a busy machine; fewer examples, each a whole job."""

@@ -16,6 +16,7 @@ from hedgerow_plans.planning.sequence import Fetch, Operation, Run, Sequence, st
 from hedgerow_plans.planning.strategies.sqrt_n import forward_nodes, segmented
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.tuning import tuned
 from hedgerow_plans.verify import verify
 
 COSTS = DeviceCosts(10**9, 1, 10**6, 10**6, 1, 1)
@@ -27,17 +28,25 @@ def make_program(
     batch_size: int = 12,
     evaluation_batch: int = 1,
     input_shape: tuple[int, ...] | None = None,
+    *,
+    budget_bytes: int = 0,
 ) -> Program:
     """Return keep-all, every segmentation up to 5, paging, and micro-batches of them; all verified."""
     graph = zoo.build(model, input_shape=input_shape)
-    return program_of(graph, method, batch_size, evaluation_batch)
+    return program_of(graph, method, batch_size, evaluation_batch, budget_bytes=budget_bytes)
 
 
 def program_of(
-    graph: Graph, method: Method, batch_size: int = 12, evaluation_batch: int = 1, loss: str = "cross_entropy"
+    graph: Graph,
+    method: Method,
+    batch_size: int = 12,
+    evaluation_batch: int = 1,
+    loss: str = "cross_entropy",
+    *,
+    budget_bytes: int = 0,
 ) -> Program:
-    """Return the same for any forward graph and loss."""
-    graphs = differentiate(method.apply(graph).graph, Sgd(0.9, 1e-4), batch_size, loss)
+    """Return the same for any forward graph and loss; with a large budget, graphs that were tuned for speed."""
+    graphs = tuned(differentiate(method.apply(graph).graph, Sgd(0.9, 1e-4), batch_size, loss), budget_bytes, batch_size)
     residents = place_residents(graphs.all())
     whole = pose(graphs.direct, residents, COSTS, micro_batch=batch_size)
     rungs = list(_ways(whole))

@@ -83,7 +83,7 @@ def test_every_kind_of_step_and_attribute_comes_back() -> None:
 
 
 def test_the_digest_of_a_program_never_changes() -> None:
-    assert digest(encode(TINY)) == "1c5a919d3323ea382e1fb5c3e9d484d275932ecf1ec7cc7dee009ba3a8d6a9da"
+    assert digest(encode(TINY)) == "3a6a8ac3876d705eef3304ffb1940034a3a51cec11908e224fc60b87b5624db1"
 
 
 def test_bytes_are_compact_sorted_ascii() -> None:
@@ -123,7 +123,7 @@ def test_a_file_over_the_limit_is_refused_before_it_is_parsed() -> None:
         (b'"batchSize":2', b'"batchSize":2.0', r"The program.batchSize is 2.0; expected a whole number"),
         (b'"batchSize":2', b'"batchSize":true', r"The program.batchSize is True; expected a whole number"),
         (b'"batchSize":2', b'"batchSize": 2', "not in canonical form"),
-        (b'"schema":2', b'"schema":1', r"The program.schema is 1; expected a whole number from 2 to 2"),
+        (b'"schema":3', b'"schema":2', r"The program.schema is 2; expected a whole number from 3 to 3"),
         (b'"dtype":"float32"', b'"dtype":"float64"', "is 'float64'; expected one of float32, int32"),
         (b'["normal",0.5]', b'["normal",NaN]', "is nan; expected a finite number"),
         (b'["normal",0.5]', b'["normal",1e999]', "is inf; expected a finite number"),

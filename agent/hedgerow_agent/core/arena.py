@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hedgerow_agent.core.errors import CoreError
 from hedgerow_agent.core.kernels.call import Array, Bytes
-from hedgerow_plans.graph.ir import round_up
+from hedgerow_plans.graph.ir import Tensor, round_up
 
 GUARD_BYTES = 4096
 """What is watched above the peak of a plan."""
@@ -45,6 +45,13 @@ class Arena:
                 f"A plan places bytes {offset} to {end} in an arena of {self.capacity_bytes}; it was not verified."
             )
         return self._bytes[offset:end].view(wanted).reshape(shape)
+
+    def place(self, offset: int, tensor: Tensor, micro_batch: int = 1) -> Array:
+        """Return a tensor's array at an offset: of its shape, and with the strides of the order in which it lies."""
+        shape = tensor.full_shape(micro_batch)
+        axes = tensor.order.axes(len(shape))
+        lying = self.view(offset, tuple(shape[axis] for axis in axes), tensor.dtype.value)
+        return lying.transpose(tuple(axes.index(axis) for axis in range(len(axes))))
 
     def read(self, end_bytes: int) -> bytes:
         """Return a copy of the first bytes."""

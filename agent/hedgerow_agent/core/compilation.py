@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import CoreError
 from hedgerow_agent.core.kernels import bind
-from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime, stored
 from hedgerow_agent.core.paging import PageFile
 from hedgerow_agent.core.samples import loss_node
 from hedgerow_plans.graph import table
@@ -82,19 +82,23 @@ class _Walk:
                 return None
             case PageOut(tensor):
                 name = self._graph.tensors[tensor].name
-                return self._workplace.pages.bind_out(name, self.live[name])
+                return self._workplace.pages.bind_out(name, self._stored(name))
             case PageIn(tensor, offset):
-                view = self._place(self._graph.tensors[tensor], offset)
-                return self._workplace.pages.bind_in(self._graph.tensors[tensor].name, view)
+                name = self._graph.tensors[tensor].name
+                self._place(self._graph.tensors[tensor], offset)
+                return self._workplace.pages.bind_in(name, self._stored(name))
 
     def _run(self, node: Node, offsets: tuple[int, ...], scratch_offset: int) -> Bound:
-        inputs = tuple(self.find(node, name) for name in node.inputs)
-        updates = tuple(self.find(node, name) for name in node.updates)
-        outputs = tuple(
-            self._place(self._tensors[name], offset) for name, offset in zip(node.outputs, offsets, strict=True)
+        for name, offset in zip(node.outputs, offsets, strict=True):
+            self._place(self._tensors[name], offset)
+        look = self._stored if table.operator(node.op).as_stored else self.live.__getitem__
+        inputs, updates, outputs = (
+            tuple(look(self._known(node, name)) for name in names)
+            for names in (node.inputs, node.updates, node.outputs)
         )
         scratch = self._workplace.arena.view(scratch_offset, (self._scratch_bytes(node),), "uint8")
-        return bind(Call(node, inputs, outputs, updates, scratch, self._workplace.runtime))
+        orders = (tuple(self._tensors[name].order for name in names) for names in (node.inputs, node.outputs))
+        return bind(Call(node, inputs, outputs, updates, scratch, self._workplace.runtime, *orders))
 
     def _scratch_bytes(self, node: Node) -> int:
         """Look into the operator table once for all rungs: that takes as long as binding the call."""
@@ -103,7 +107,12 @@ class _Walk:
             known[key] = table.scratch_bytes(node, self._tensors, self._micro_batch)
         return known[key]
 
-    def _place(self, tensor: Tensor, offset: int) -> Array:
-        view = self._workplace.arena.view(offset, tensor.full_shape(self._micro_batch), tensor.dtype.value)
-        self.live[tensor.name] = view
-        return view
+    def _place(self, tensor: Tensor, offset: int) -> None:
+        self.live[tensor.name] = self._workplace.arena.place(offset, tensor, self._micro_batch)
+
+    def _known(self, node: Node, name: str) -> str:
+        self.find(node, name)
+        return name
+
+    def _stored(self, name: str) -> Array:
+        return stored(self.live[name], self._tensors[name].order)

@@ -25,7 +25,7 @@ class Residents:
         self.views: dict[str, Array] = {name: self._outside(name, parameters, seed) for name in program.mapped}
         for place in program.resident:
             tensor = self._tensors[place.tensor]
-            view = arena.view(place.offset, tensor.shape, tensor.dtype.value)
+            view = arena.place(place.offset, tensor)
             np.copyto(view, _first_value(tensor, parameters, seed))
             self.views[place.tensor] = view
 

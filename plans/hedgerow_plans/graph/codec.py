@@ -9,11 +9,11 @@ import hashlib
 import json
 
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.graph.ir import Attribute, DType, Graph, Init, Node, Role, Section, Tensor
+from hedgerow_plans.graph.ir import Attribute, DType, Graph, Init, Node, Order, Role, Section, Tensor
 from hedgerow_plans.graph.validate import check
 from hedgerow_plans.untrusted import Untrustworthy, Value, parse
 
-GRAPH_SCHEMA = 1
+GRAPH_SCHEMA = 2
 """Raised whenever the JSON of a graph changes its meaning."""
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -89,11 +89,13 @@ def _tensor_out(tensor: Tensor) -> Json:
         "batched": tensor.batched,
         "role": tensor.role,
         "init": None if tensor.init is None else _init_out(tensor.init),
+        "order": tensor.order,
     }
 
 
 def _tensor_in(value: Value) -> Tensor:
-    name, shape, dtype, batched, role, init = value.record("name", "shape", "dtype", "batched", "role", "init")
+    names = ("name", "shape", "dtype", "batched", "role", "init", "order")
+    name, shape, dtype, batched, role, init, order = value.record(*names)
     return Tensor(
         name.text(),
         tuple(item.integer(1, 2**31 - 1) for item in shape.items(_MOST_DIMENSIONS)),
@@ -101,6 +103,7 @@ def _tensor_in(value: Value) -> Tensor:
         batched.flag(),
         Role(choice_of(role, tuple(Role))),
         None if init.raw is None else _init_in(init),
+        Order(choice_of(order, tuple(Order))),
     )
 
 

@@ -45,6 +45,27 @@ class Role(StrEnum):
     STATE = "state"  # the optimiser's memory of a trainable parameter
 
 
+class Order(StrEnum):
+    """How the axes of an array lie in memory; its shape, and what it means, are the same in every order.
+
+    Images (samples, channels, rows, columns) may lie in the first three; a convolution's weight in the first or last.
+    """
+
+    SAMPLES = "samples"  # as the shape says: one sample after the other
+    PIXELS = "pixels"  # rows, columns, samples, channels: a pixel of all samples and channels is one run
+    CHANNELS = "channels"  # channels, rows, columns, samples: a row of one channel of all samples is one run
+    TAPS = "taps"  # kernel rows, kernel columns, inputs, outputs: each position of a window is one matrix
+
+    def axes(self, count: int) -> tuple[int, ...]:
+        """Return the axes of an array of so many, outermost first."""
+        return tuple(range(count)) if self is Order.SAMPLES else _AXES[self]
+
+
+_AXES = {Order.PIXELS: (2, 3, 0, 1), Order.CHANNELS: (1, 2, 3, 0), Order.TAPS: (2, 3, 1, 0)}
+ORDERED_AXES = 4
+"""Axes of an array that may lie in another order than its shape says, those of the samples included."""
+
+
 class Section(StrEnum):
     """When a node runs within one optimiser step."""
 
@@ -78,6 +99,7 @@ class Tensor:
     batched: bool = True
     role: Role = Role.TRANSIENT
     init: Init | None = None  # None: transient, or always loaded
+    order: Order = Order.SAMPLES
 
     @property
     def elements(self) -> int:

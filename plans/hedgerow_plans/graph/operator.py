@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.graph.ir import Attribute, DType, Node, Tensor
+from hedgerow_plans.graph.ir import Attribute, DType, Node, Order, Tensor
 
 MAXIMUM_DIMENSION = 2**31 - 1
 """Longest axis and largest integer attribute; what an int32 index reaches."""
@@ -141,6 +141,13 @@ def no_cost(_call: Call) -> int:
     return 0
 
 
+def in_order_of_samples(call: Call) -> None:
+    """Raise a sentence unless everything lies as its shape says."""
+    for tensor in (*call.inputs, *call.updates, *call.outputs):
+        problem = f"{tensor.name!r} lies in the order of {tensor.order.value}, which it cannot work with; reorder it"
+        call.require(tensor.order is Order.SAMPLES, problem)
+
+
 def always(_node: Node) -> bool:
     """Return True: every node of the operator saves."""
     return True
@@ -161,6 +168,8 @@ class Operator:
     backward: tuple[BackwardRule | None, ...] = ()  # one per input; None: no gradient there; empty: no backward at all
     saved: str = ""  # prefix of the second output, made only when the backward is wanted
     saves: Callable[[Node], bool] = always  # which nodes make it, if an attribute decides
+    check_orders: Callable[[Call], None] = in_order_of_samples  # raises a sentence about how tensors lie
+    as_stored: bool = False  # its kernel is given arrays as they lie in memory, whatever their shape says
 
 
 def describe(shape: Shape) -> str:

@@ -78,6 +78,12 @@ def infer(node: Node, tensors: Tensors) -> tuple[Tensor, ...]:
     return row.infer(_call(node, row, tensors, (), 1))
 
 
+def check_orders(node: Node, tensors: Tensors) -> None:
+    """Raise a sentence if the tensors of a node of the right shapes lie in orders it cannot work with."""
+    row = operator(node.op)
+    row.check_orders(_call(node, row, tensors, node.outputs, 1))
+
+
 def flops(node: Node, tensors: Tensors, micro_batch: int) -> int:
     """Return the arithmetic operations of one run of a valid node."""
     row = operator(node.op)

@@ -7,7 +7,7 @@ not an exchange format.
 from collections.abc import Iterator
 from itertools import groupby
 
-from hedgerow_plans.graph.ir import Attribute, Graph, Node, Tensor
+from hedgerow_plans.graph.ir import Attribute, Graph, Node, Order, Tensor
 from hedgerow_plans.graph.operator import Tensors
 
 
@@ -38,7 +38,8 @@ def _node(node: Node, tensors: Tensors) -> str:
 
 def _typed(tensor: Tensor) -> str:
     axes = ["N"] if tensor.batched else []
-    return f"{tensor.name}: {tensor.dtype.value}[{','.join([*axes, *map(str, tensor.shape)])}]"
+    order = "" if tensor.order is Order.SAMPLES else f" by {tensor.order.value}"
+    return f"{tensor.name}: {tensor.dtype.value}[{','.join([*axes, *map(str, tensor.shape)])}]{order}"
 
 
 def _value(value: Attribute) -> str:

@@ -31,6 +31,15 @@ GELU_TILE_ELEMENTS = 32_768
 ATTENTION_TILE_ELEMENTS = 65_536
 """Scores at a time in attention: all heads of some samples, or some heads of one; a head is never cut."""
 
+ROW_ELEMENTS = 2_048
+"""Elements of images by pixels that make a row: long enough for a fast loop, short enough to stay near."""
+
+ROWS_TILE_ELEMENTS = 32_768
+"""Elements of images by pixels at a time, 128 KiB: two or three of such tiles stay in a second-level cache."""
+
+UNFOLDED_TILE_ELEMENTS = 131_072
+"""Floats of unfolded patches at a time where memory is plenty, 512 KiB."""
+
 
 def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: int) -> int:
     """Return how many images make one tile: the largest divisor of the micro-batch that fits, at least one."""
@@ -54,3 +63,8 @@ def channels_per_tile(groups: int, channels_per_group: int, pixels: int, tile_el
     if group <= tile_elements:
         return images_per_tile(groups, group, tile_elements), channels_per_group
     return 1, images_per_tile(channels_per_group, pixels, tile_elements)
+
+
+def pooled_rows(rows: int, elements: int) -> int:
+    """Return how many rows of pooled images are compared at once, of images that do not lie sample by sample."""
+    return max(1, min(rows, BYTE_TILE_ELEMENTS * rows // elements))

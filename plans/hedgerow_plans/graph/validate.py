@@ -6,10 +6,11 @@ changed. It does not know plans; those have their own check.
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.graph.ir import DType, Graph, Node, Role, Section, Tensor
+from hedgerow_plans.graph.ir import ORDERED_AXES, DType, Graph, Node, Order, Role, Section, Tensor
 from hedgerow_plans.graph.operator import MAXIMUM_DIMENSION, describe
 
 MAXIMUM_NODES = 100_000
@@ -31,7 +32,16 @@ def check(graph: Graph) -> None:
 
 def problems(graph: Graph) -> Iterator[str]:
     """Return the problems of a graph as sentences; later checks run only when earlier ones passed."""
-    stages: tuple[Callable[[Graph], Iterator[str]], ...] = (_sizes, _names, _tensors, _makers, _order, _shapes, _stale)
+    stages: tuple[Callable[[Graph], Iterator[str]], ...] = (
+        _sizes,
+        _names,
+        _tensors,
+        _makers,
+        _order,
+        _shapes,
+        _storage,
+        _stale,
+    )
     for stage in stages:
         found = False
         for problem in stage(graph):
@@ -79,7 +89,17 @@ def _tensors(graph: Graph) -> Iterator[str]:
         if tensor.role is Role.TRAINABLE and tensor.dtype is not DType.FLOAT32:
             kind = f"{tensor.role.value} and {tensor.dtype.value}"
             yield f"tensor {tensor.name!r} is {kind}; only float32 can be trained."
+        yield from _stored(tensor)
         yield from _init(tensor)
+
+
+def _stored(tensor: Tensor) -> Iterator[str]:
+    if tensor.order is Order.SAMPLES:
+        return
+    axes = len(tensor.full_shape(1))
+    if axes != ORDERED_AXES or tensor.batched == (tensor.order is Order.TAPS):
+        whose = "a weight" if tensor.order is Order.TAPS else "images"
+        yield f"tensor {tensor.name!r} lies in the order of {tensor.order.value}; only {whose} of 4 axes can."
 
 
 def _init(tensor: Tensor) -> Iterator[str]:
@@ -168,9 +188,18 @@ def _shapes(graph: Graph) -> Iterator[str]:
             yield str(error)
             continue
         for tensor in inferred:
-            if known[tensor.name] != tensor:
+            if known[tensor.name] != replace(tensor, order=known[tensor.name].order):
                 wanted, is_now = _typed(tensor), _typed(known[tensor.name])
                 yield f"tensor {tensor.name!r} is {is_now}, but node {node.name!r} ({node.op}) makes {wanted}."
+
+
+def _storage(graph: Graph) -> Iterator[str]:
+    known = graph.by_name()
+    for node in graph.nodes:
+        try:
+            table.check_orders(node, known)
+        except GraphError as error:
+            yield str(error)
 
 
 def _typed(tensor: Tensor) -> str:

@@ -21,8 +21,10 @@ from hedgerow_plans.training.row_updates import with_row_updates
 
 _SAVED_PREFIXES = ("mask.", "index.", "probabilities.", "statistics.", "slope.")
 _GRADIENT_PREFIXES = ("grad.", "sum.", *_SAVED_PREFIXES, "accumulate.", "move.")
-RESERVED_PREFIXES = _GRADIENT_PREFIXES + STATE_PREFIXES + UPDATE_PREFIXES + CLIPPING_PREFIXES + forward_only.PREFIXES
-"""What the names of a forward graph must not begin with, because differentiating makes such names."""
+_TUNING_PREFIXES = ("reordered.",)
+_RULE_PREFIXES = STATE_PREFIXES + UPDATE_PREFIXES + CLIPPING_PREFIXES + forward_only.PREFIXES
+RESERVED_PREFIXES = _GRADIENT_PREFIXES + _TUNING_PREFIXES + _RULE_PREFIXES
+"""What the names of a forward graph must not begin with, because differentiating and tuning make such names."""
 
 
 @dataclass(frozen=True, slots=True)

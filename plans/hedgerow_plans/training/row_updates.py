@@ -26,4 +26,6 @@ def with_row_updates(graph: Graph) -> Graph:
 
 
 def _is_plain(node: Node) -> bool:
-    return node.op == "sgd" and len(node.updates) == 1 and not node.attributes.get("weight_decay")
+    """Whether an update only subtracts the gradient: no decay, no momentum, no clipping."""
+    changed = any(node.attributes.get(name) for name in ("weight_decay", "clip"))
+    return node.op == "sgd" and len(node.inputs) == len(node.updates) == 1 and not changed

@@ -5,7 +5,9 @@ Variance is the mean square of what is left after the mean is taken off, so that
 
 import numpy as np
 
+from hedgerow_agent.core.kernels.by_pixels import batch_norm as by_pixels
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.ops.batch_norm import is_batch
 from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, channels_per_tile
 
@@ -19,6 +21,8 @@ def by_channel(images: Array) -> Array:
 
 def bind_batch_norm(call: Call) -> Bound:
     """Return (x - mean) / deviation * weight + bias, and the batch's mean and variance if asked for."""
+    if call.order is Order.PIXELS:
+        return by_pixels.bind_with_batch(call) if is_batch(call.node) else by_pixels.bind_with_running(call)
     return _bind_with_batch(call) if is_batch(call.node) else _bind_with_running(call)
 
 
@@ -70,6 +74,10 @@ def _set_factor(factor: Array, weight: Array, variance: Array, epsilon: float) -
 
 def bind_batch_norm_grad_input(call: Call) -> Bound:
     """Return dx; the batch's own mean and variance depend on x, running ones do not."""
+    if call.order is Order.PIXELS:
+        return by_pixels.bind_grad_with_batch(call) if is_batch(call.node) else by_pixels.bind_grad_with_running(call)
+    if len(call.inputs) == 6:
+        return _bind_grad_with_sums(call)
     return _bind_grad_with_batch(call) if is_batch(call.node) else _bind_grad_with_running(call)
 
 
@@ -113,8 +121,34 @@ def _bind_grad_with_batch(call: Call) -> Bound:
     return run
 
 
+def _bind_grad_with_sums(call: Call) -> Bound:
+    """Return the same from the gradients of weight and bias, which are the sums over dy that it needs."""
+    gradient, x, (mean, variance), weight, along, level = call.inputs
+    incoming, source, output = by_channel(gradient), by_channel(x), by_channel(call.outputs[0])
+    scratch, epsilon = ScratchCutter(call), call.number("epsilon", EPSILON)
+    slope, shift, factor = (scratch.take(weight.shape, x.dtype) for _ in range(3))
+    count = source.size // weight.size
+
+    def run() -> None:
+        np.add(variance, epsilon, out=slope)
+        np.sqrt(slope, out=slope)
+        np.divide(weight, slope, out=factor)
+        np.divide(along, slope, out=slope)
+        np.divide(slope, count, out=slope)
+        np.divide(level, count, out=shift)
+        np.subtract(source, mean[:, np.newaxis], out=output)
+        np.multiply(output, slope[:, np.newaxis], out=output)
+        np.subtract(incoming, output, out=output)
+        np.subtract(output, shift[:, np.newaxis], out=output)
+        np.multiply(output, factor[:, np.newaxis], out=output)
+
+    return run
+
+
 def bind_batch_norm_grad_weight(call: Call) -> Bound:
     """Return the sum of dy * (x - mean) / deviation over samples and pixels."""
+    if call.order is Order.PIXELS:
+        return by_pixels.bind_grad_weight(call)
     gradient, x, *statistics = call.inputs
     mean, variance = statistics[0] if is_batch(call.node) else statistics
     (output,), epsilon, scratch = call.outputs, call.number("epsilon", EPSILON), ScratchCutter(call)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow_plans.graph.ir import Node
+from hedgerow_plans.graph.ir import Node, Order
 from hedgerow_plans.graph.operator import as_pair
 
 Array = npt.NDArray[Any]
@@ -34,7 +34,10 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One node with the views it reads, writes and changes; `scratch` has exactly the bytes of the operator table."""
+    """One node with the views it reads, writes and changes; `scratch` has exactly the bytes of the operator table.
+
+    A view has the tensor's shape and the strides of its order. Orders that are not given are those of the samples.
+    """
 
     node: Node
     inputs: tuple[Array, ...]
@@ -42,6 +45,14 @@ class Call:
     updates: tuple[Array, ...]
     scratch: Bytes
     runtime: Runtime
+    input_orders: tuple[Order, ...] = ()
+    output_orders: tuple[Order, ...] = ()
+
+    @property
+    def order(self) -> Order:
+        """The order of the images, for a node all of whose images lie in one."""
+        orders = (*self.input_orders, *self.output_orders)
+        return next((order for order in orders if order is not Order.SAMPLES), Order.SAMPLES)
 
     def integer(self, name: str, default: int) -> int:
         """Return an attribute that is a whole number."""
@@ -70,6 +81,11 @@ class Call:
         return value
 
 
+def stored(view: Array, order: Order) -> Array:
+    """Return a view with its axes as they lie in memory, outermost first: a contiguous array."""
+    return view.transpose(order.axes(view.ndim))
+
+
 class ScratchCutter:
     """Cuts typed arrays out of a scratch view, one after the other."""
 
@@ -89,6 +105,15 @@ class ScratchCutter:
         piece = self._call.scratch[self._used_bytes : end].view(wanted).reshape(shape)
         self._used_bytes = end
         return piece
+
+    def back_to(self, used_bytes: int) -> None:
+        """Cut the next array where an earlier one lies that is no longer needed by then."""
+        self._used_bytes = used_bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """Where the next array begins."""
+        return self._used_bytes
 
 
 def row_numbers(rows: Rows) -> list[int]:

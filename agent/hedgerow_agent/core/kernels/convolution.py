@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hedgerow_agent.core.kernels.by_pixels import convolution as by_pixels
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
-from hedgerow_agent.core.kernels.windows import Tap, find_taps
+from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.windows import Tap, find_taps
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def bind_conv2d(call: Call) -> Bound:
     """Return the convolution of x with w, plus b."""
     source, weight = call.inputs[:2]
     (output,) = call.outputs
+    if call.order is not Order.SAMPLES:
+        return by_pixels.bind_forward(call)
     shape = _shape_of(call, source, output, (weight.shape[2], weight.shape[3]))
     matrix = weight.reshape(shape.g, shape.o // shape.g, shape.k)
     multiply = _forward_pointwise if shape.pointwise else _forward_unfolded
@@ -115,6 +119,8 @@ def _forward_unfolded(call: Call, shape: _Shape, matrix: Array) -> Bound:
 
 def bind_conv2d_grad_input(call: Call) -> Bound:
     """Return the gradient of x: patches of gradients, folded back by adding."""
+    if call.order is not Order.SAMPLES:
+        return by_pixels.bind_grad_input(call)
     (gradient, weight), (output,) = call.inputs, call.outputs
     shape = _shape_of(call, output, gradient, (weight.shape[2], weight.shape[3]))
     matrix = weight.reshape(shape.g, shape.o // shape.g, shape.k).transpose(0, 2, 1)
@@ -141,6 +147,8 @@ def bind_conv2d_grad_input(call: Call) -> Bound:
 
 def bind_conv2d_grad_weight(call: Call) -> Bound:
     """Return the gradient of w: channels outermost, so that a whole tile is one matrix product per group."""
+    if call.order is not Order.SAMPLES:
+        return by_pixels.bind_grad_weight(call)
     (gradient, source), (output,) = call.inputs, call.outputs
     shape = _shape_of(call, source, gradient, (output.shape[2], output.shape[3]))
     tile = images_per_tile(shape.n, (shape.g * shape.k + shape.o) * shape.p, CONVOLUTION_TILE_ELEMENTS)

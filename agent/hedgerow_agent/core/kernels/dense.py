@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from hedgerow_agent.core.kernels.by_pixels.rows import bind_channel_sums
 from hedgerow_agent.core.kernels.call import Array, Bound, Call
 from hedgerow_agent.core.kernels.ones import ones
+from hedgerow_plans.graph.ir import Order
 
 
 def _rows(values: Array) -> Array:
@@ -42,6 +44,8 @@ def bind_linear_grad_weight(call: Call) -> Bound:
 
 def bind_bias_grad(call: Call) -> Bound:
     """Sum the gradient over the batch and over pixels or tokens."""
+    if call.order is not Order.SAMPLES:
+        return bind_channel_sums(call)
     (gradient,), (output,) = call.inputs, call.outputs
     first = call.node.attributes.get("channels", "first") == "first"
     if first and gradient.ndim > 2:

@@ -29,11 +29,12 @@ def bind_input(call: Call) -> Bound:
 
 
 def _gather(source: Array, rows: RowNumbers, output: Array) -> None:
-    if source.flags.aligned and source.flags.c_contiguous:
+    if source.flags.aligned and source.flags.c_contiguous and output.flags.c_contiguous:
         # Any mode but "raise" lets numpy write straight into `out`; the rows were checked when they were chosen.
         np.take(source, rows, axis=0, out=output, mode="clip")
         return
-    # An array inside an npz file lies at an odd address, and `take` would copy all of it first.
+    # An array inside an npz file lies at an odd address, and `take` would copy all of it first; it would copy the
+    # result as well, if that lies in another order.
     for position, row in enumerate(rows):
         output[position] = source[row]
 

@@ -47,6 +47,11 @@ def bind_transpose(call: Call) -> Bound:
     return _copies((output,), (view,))
 
 
+def bind_reorder(call: Call) -> Bound:
+    """Copy; the two views differ in their strides alone."""
+    return _copies(call.outputs, call.inputs)
+
+
 def _inside(start: tuple[int, ...], shape: tuple[int, ...], axes: int) -> tuple[slice, ...]:
     """Return the slices of a part; a batch axis, which `start` does not count, is taken whole."""
     firsts = (*(0 for _ in range(axes - len(start))), *start)
@@ -79,4 +84,5 @@ KERNELS = {
     "slice": bind_slice,
     "pad": bind_pad,
     "transpose": bind_transpose,
+    "reorder": bind_reorder,
 }

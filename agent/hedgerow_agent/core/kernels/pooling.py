@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hedgerow_agent.core.kernels.by_pixels import pooling as by_pixels
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
-from hedgerow_agent.core.kernels.windows import find_taps
+from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.windows import find_taps
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ def _byte_tile(pooled: Array, scratch: ScratchCutter) -> tuple[int, Array]:
 
 def bind_max_pool2d(call: Call) -> Bound:
     """Return the largest value of each window and, if asked for, its position (the first one, if several are equal)."""
+    if call.order is not Order.SAMPLES:
+        return by_pixels.bind_max(call)
     (source,), output = call.inputs, call.outputs[0]
     meetings = _meetings(call, source, output)
 
@@ -72,6 +76,8 @@ def bind_max_pool2d(call: Call) -> Bound:
 
 def bind_max_pool2d_grad(call: Call) -> Bound:
     """Hand each gradient to the pixel that won its window."""
+    if call.order is not Order.SAMPLES:
+        return by_pixels.bind_max_grad(call)
     (gradient, index), (output,) = call.inputs, call.outputs
     meetings = _meetings(call, output, gradient)
     tile, buffer = _byte_tile(gradient, ScratchCutter(call))
@@ -137,11 +143,10 @@ def _share(call: Call) -> float:
 def bind_global_avg_pool(call: Call) -> Bound:
     """Return the mean of each channel."""
     (source,), (output,) = call.inputs, call.outputs
-    pixels = source.reshape(*output.shape, -1)
-    share = 1.0 / pixels.shape[-1]
+    share = 1.0 / (source.shape[2] * source.shape[3])
 
     def run() -> None:
-        np.add.reduce(pixels, axis=2, out=output)
+        np.add.reduce(source, axis=(2, 3), out=output)
         np.multiply(output, share, out=output)
 
     return run
@@ -150,9 +155,9 @@ def bind_global_avg_pool(call: Call) -> Bound:
 def bind_global_avg_pool_grad(call: Call) -> Bound:
     """Hand each channel's gradient to its pixels in equal shares."""
     (gradient,), (output,) = call.inputs, call.outputs
-    pixels, column = output.reshape(*gradient.shape, -1), gradient[:, :, np.newaxis]
-    share = 1.0 / pixels.shape[-1]
-    return lambda: np.multiply(column, share, out=pixels)
+    column = gradient[:, :, np.newaxis, np.newaxis]
+    share = 1.0 / (output.shape[2] * output.shape[3])
+    return lambda: np.multiply(column, share, out=output)
 
 
 KERNELS = {

@@ -2,7 +2,7 @@
 
 from hedgerow_plans.graph.ir import Node, Tensor
 from hedgerow_plans.graph.operator import Backward, BackwardRule, Call, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.elementwise import grad_relu, infer_relu, relu_scratch
 from hedgerow_plans.graph.tiles import ACTIVATION_TILE_ELEMENTS, GELU_TILE_ELEMENTS, tile_of
 
@@ -74,6 +74,18 @@ def _pair(
     )
 
 
+def _rectifier_grad(name: str) -> Operator:
+    """Return the gradient of a rectifier from its result instead of a bit: for a result that is kept anyway."""
+    return Operator(
+        f"{name}_grad_from_result",
+        _infer,
+        inputs=(2, 2),
+        flops=_Flops(1),
+        scratch_bytes=_Scratch(4),
+        check_orders=orders.images_alike,
+    )
+
+
 OPERATORS = (
     Operator(
         "relu6",
@@ -83,7 +95,10 @@ OPERATORS = (
         scratch_bytes=_relu6_scratch,
         backward=(grad_relu,),
         saved="mask",
+        check_orders=orders.images_alike,
     ),
+    _rectifier_grad("relu"),
+    _rectifier_grad("relu6"),
     *_pair("sigmoid", _grad_from_result, flops=(4, 3)),
     *_pair("tanh", _grad_from_result, flops=(1, 3)),
     *_pair("silu", _grad_from_argument, flops=(5, 9), scratch=(0, 4)),

@@ -6,7 +6,7 @@ the last update of a step: it is kept and restored with the moments, so it canno
 
 from hedgerow_plans.graph.ir import DType, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.update import CLIP, check_clipping, clips, tile_bytes
 from hedgerow_plans.graph.tiles import STATE_BLOCK_ELEMENTS
 
@@ -93,6 +93,8 @@ OPERATORS = (
         attributes=_ATTRIBUTES,
         flops=_adam_flops,
         scratch_bytes=lambda call: (1 + clips(call, 2)) * tile_bytes(call),
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator(
         "adam8bit",
@@ -103,6 +105,8 @@ OPERATORS = (
         attributes=_ATTRIBUTES,
         flops=_adam8bit_flops,
         scratch_bytes=lambda call: (3 + clips(call, 2)) * tile_bytes(call),  # both moments in full, and room to work
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator("count", _infer_count, inputs=(0, 0), outputs=(0, 0), updates=(1, 1), flops=lambda _call: 1),
 )

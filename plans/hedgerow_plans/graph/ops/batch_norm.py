@@ -6,9 +6,10 @@ running statistics reads x, weight and bias alone, saves the batch's mean and va
 moves the running ones, so that recomputing a layer never moves them twice. Every other graph uses the running ones.
 """
 
-from hedgerow_plans.graph.ir import Node, Role, Tensor
+from hedgerow_plans.graph.ir import Node, Order, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
+from hedgerow_plans.graph.ops.channel_sums import rows_of_tensor
 from hedgerow_plans.graph.ops.dense import grad_bias
 from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, channels_per_tile
 
@@ -68,22 +69,35 @@ def _flops(call: Call) -> int:
 def _scratch(call: Call) -> int:
     """Return factor and shift of each channel; for the batch's sums, also one number per channel of each sample."""
     channels = call.inputs[0].shape[0]
+    if call.inputs[0].order is Order.PIXELS:
+        return _scratch_by_pixels(call)
     if not is_batch(call.node):
         return 4 * 2 * channels
     statistics = 0 if len(call.outputs) > 1 else 2
     return 4 * channels * (call.micro_batch + 1 + statistics)
 
 
+def _scratch_by_pixels(call: Call) -> int:
+    """Return two rows of numbers by channel; for the batch's sums also ones, a row of sums and a tile of squares."""
+    rows, channels = rows_of_tensor(call, call.inputs[0]), call.inputs[0].shape[0]
+    if not is_batch(call.node):
+        return 4 * (2 * channels + 2 * rows.length)
+    statistics = channels if len(call.outputs) > 1 else 3 * channels
+    return 4 * (statistics + 3 * rows.length + rows.count + rows.tile_elements)
+
+
 def _infer_grad_input(call: Call) -> tuple[Tensor, ...]:
     positive_epsilon(call)
     gradient = _channels(call, call.inputs[0])
     if is_batch(call.node):
-        call.require(len(call.inputs) == 4, "statistics of the batch go with dy, x, statistics and weight")
+        given = "dy, x, statistics and weight, and with both sums over dy or none"
+        call.require(len(call.inputs) in (4, 6), f"statistics of the batch go with {given}")
         _check_saved(call, gradient)
     else:
         call.require(len(call.inputs) == 3, "running statistics go with dy, the running variance and weight")
         expect.shape(call, expect.parameter(call, call.inputs[1], rank=1), gradient.shape[:1])
-    expect.shape(call, expect.parameter(call, call.inputs[-1], rank=1), gradient.shape[:1])
+    for tensor in call.inputs[3:] if is_batch(call.node) else call.inputs[2:]:
+        expect.shape(call, expect.parameter(call, tensor, rank=1), gradient.shape[:1])
     return (call.output(0, gradient.shape),)
 
 
@@ -109,7 +123,31 @@ def _infer_grad_weight(call: Call) -> tuple[Tensor, ...]:
 def _grad_input_scratch(call: Call) -> int:
     """Return one factor per channel; for the batch's statistics two sums more, and a number per sample and channel."""
     channels = call.inputs[0].shape[0]
+    if call.inputs[0].order is Order.PIXELS:
+        return _grad_input_scratch_by_pixels(call)
+    if len(call.inputs) == 6:
+        return 4 * channels * 3
     return 4 * channels * (call.micro_batch + 3 if is_batch(call.node) else 1)
+
+
+def _grad_input_scratch_by_pixels(call: Call) -> int:
+    """Return one row of factors; for the batch's statistics two rows more, a tile, and what sums need unless given."""
+    rows, channels = rows_of_tensor(call, call.inputs[0]), call.inputs[0].shape[0]
+    if not is_batch(call.node):
+        return 4 * (channels + rows.length)
+    sums = rows.length + rows.count + 2 * channels if len(call.inputs) == 4 else 0
+    return 4 * (3 * channels + 3 * rows.length + rows.tile_elements + sums)
+
+
+def _grad_input_flops(call: Call) -> int:
+    """Return four terms per element; without the sums also centre, product and both sums; or one factor."""
+    batch = 8 if len(call.inputs) == 4 else 4
+    return call.samples(call.inputs[0]) * (batch if is_batch(call.node) else 1)
+
+
+def _check_orders(call: Call) -> None:
+    orders.images_alike(call)
+    orders.lies_as(call, call.inputs[0], Order.SAMPLES, Order.PIXELS)
 
 
 def channel_tile_elements(x: Tensor, groups: int) -> int:
@@ -123,6 +161,9 @@ def channel_tile_elements(x: Tensor, groups: int) -> int:
 def _grad_weight_scratch(call: Call) -> int:
     """Return one number per sample and channel, one per channel, and a tile of centred values."""
     x = call.inputs[1]
+    if x.order is Order.PIXELS:
+        rows = rows_of_tensor(call, x)
+        return 4 * (x.shape[0] + 3 * rows.length + rows.count + rows.tile_elements)
     return 4 * (x.shape[0] * (call.micro_batch + 1) + channel_tile_elements(x, x.shape[0]))
 
 
@@ -166,15 +207,16 @@ OPERATORS = (
         backward=(_grad_input, _grad_weight, grad_bias, None, None),
         saved="statistics",
         saves=is_batch,
+        check_orders=_check_orders,
     ),
     Operator(
         "batch_norm_grad_input",
         _infer_grad_input,
-        inputs=(3, 4),
+        inputs=(3, 6),
         attributes={**_STATISTICS, **_EPSILON},
-        # centre, product and its sum, sum, and four terms per element; or one factor
-        flops=lambda call: call.samples(call.inputs[0]) * (8 if is_batch(call.node) else 1),
+        flops=_grad_input_flops,
         scratch_bytes=_grad_input_scratch,
+        check_orders=_check_orders,
     ),
     Operator(
         "batch_norm_grad_weight",
@@ -183,6 +225,7 @@ OPERATORS = (
         attributes={**_STATISTICS, **_EPSILON},
         flops=lambda call: 3 * call.samples(call.inputs[0]),
         scratch_bytes=_grad_weight_scratch,
+        check_orders=_check_orders,
     ),
     Operator(
         "update_running_statistics",

@@ -2,7 +2,7 @@
 
 from hedgerow_plans.graph.ir import Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 
 
 def _infer_sum_squares(call: Call) -> tuple[Tensor, ...]:
@@ -27,6 +27,8 @@ OPERATORS = (
         _infer_sum_squares,
         inputs=(1, 2),  # a gradient, and the sum so far
         flops=lambda call: 2 * call.inputs[0].elements,
+        check_orders=orders.any_order,  # a sum over everything
+        as_stored=True,
     ),
     Operator(
         "clip_factor",

@@ -1,13 +1,15 @@
 """Convolutions of images (channels, height, width) and their gradients.
 
-The kernels unfold a tile of images at a time (im2col), which is what the scratch bytes are.
+Images that lie sample by sample are unfolded (im2col) a tile of images at a time; `convolution_ways` has the others.
 """
 
 import math
 
-from hedgerow_plans.graph.ir import Attribute, Node, Tensor
+from hedgerow_plans.graph.ir import Attribute, Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
+from hedgerow_plans.graph.ops import convolution_ways as ways
 from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops.convolution_ways import Way
 from hedgerow_plans.graph.ops.dense import grad_bias
 from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, images_per_tile
 
@@ -15,6 +17,7 @@ _ATTRIBUTES = {
     "stride": AttributeRule(Kind.PAIR, default=1),
     "padding": AttributeRule(Kind.PAIR, default=0, minimum=0),
     "groups": AttributeRule(Kind.INTEGER, default=1),
+    "algorithm": AttributeRule(Kind.TEXT, default=Way.UNFOLD.value, choices=tuple(Way)),
 }
 _GRADIENT_ATTRIBUTES = {**_ATTRIBUTES, "shape": AttributeRule(Kind.SHAPE)}
 
@@ -81,8 +84,34 @@ def _tile_bytes(call: Call, image: Tensor) -> int:
     return 4 * elements * images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
 
 
+def _way(call: Call) -> Way:
+    return Way(str(call.attributes["algorithm"]))
+
+
+def _sizes(call: Call, image: Tensor, weight: Tensor, result: Tensor) -> ways.Sizes:
+    shapes = (image.shape, weight.shape, result.shape)
+    return ways.sizes_of(call.micro_batch, shapes, call.pair("stride"), call.pair("padding"))
+
+
+def _forward_scratch(call: Call) -> int:
+    x, weight, y = *call.inputs[:2], call.outputs[0]
+    if x.order is Order.SAMPLES:
+        return _tile_bytes(call, y)
+    return 4 * ways.forward_elements(_way(call), _sizes(call, x, weight, y))
+
+
+def _grad_input_scratch(call: Call) -> int:
+    gradient, weight, x = *call.inputs, call.outputs[0]
+    if x.order is Order.SAMPLES:
+        return _tile_bytes(call, gradient)
+    return 4 * ways.grad_input_elements(_way(call), _sizes(call, x, weight, gradient))
+
+
 def _grad_weight_scratch(call: Call) -> int:
     """Return the bytes of a tile: unfolded images, the gradient turned, and a sum if there is more than one tile."""
+    gradient, x, weight = *call.inputs, call.outputs[0]
+    if x.order is not Order.SAMPLES:
+        return 4 * ways.grad_weight_elements(_way(call), _sizes(call, x, weight, gradient))
     elements = _unfolded(call, call.inputs[0], call.outputs[0]) + call.inputs[0].elements
     images = images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
     partial = call.outputs[0].bytes(1) if images < call.micro_batch else 0
@@ -110,8 +139,9 @@ OPERATORS = (
         inputs=(2, 3),
         attributes=_ATTRIBUTES,
         flops=_conv2d_flops,
-        scratch_bytes=lambda call: _tile_bytes(call, call.outputs[0]),
+        scratch_bytes=_forward_scratch,
         backward=(_grad_input, _grad_weight, grad_bias),
+        check_orders=lambda call: ways.check_orders(call, call.inputs[0], call.inputs[1], call.outputs[0]),
     ),
     Operator(
         "conv2d_grad_input",
@@ -119,7 +149,8 @@ OPERATORS = (
         inputs=(2, 2),
         attributes=_GRADIENT_ATTRIBUTES,
         flops=lambda call: _multiplications(call, call.inputs[0], call.inputs[1]),
-        scratch_bytes=lambda call: _tile_bytes(call, call.inputs[0]),
+        scratch_bytes=_grad_input_scratch,
+        check_orders=lambda call: ways.check_orders(call, call.outputs[0], call.inputs[1], call.inputs[0]),
     ),
     Operator(
         "conv2d_grad_weight",
@@ -128,5 +159,6 @@ OPERATORS = (
         attributes=_GRADIENT_ATTRIBUTES,
         flops=lambda call: _multiplications(call, call.inputs[0], call.outputs[0]),
         scratch_bytes=_grad_weight_scratch,
+        check_orders=lambda call: ways.check_orders(call, call.inputs[1], call.outputs[0], call.inputs[0]),
     ),
 )

@@ -6,6 +6,7 @@ between its first and its last layer.
 
 from hedgerow_plans.graph.ir import DType, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
+from hedgerow_plans.graph.ops import orders
 
 _NATURAL = {"x": DType.FLOAT32, "y": DType.INT32}
 """What a field holds unless the node says otherwise: samples are floats, labels are the numbers of classes."""
@@ -29,5 +30,6 @@ OPERATORS = (
             "shape": AttributeRule(Kind.SHAPE, default=()),
             "dtype": AttributeRule(Kind.TEXT, default="natural", choices=("natural", "float32", "int32")),
         },
+        check_orders=orders.images_alike,
     ),
 )

@@ -5,7 +5,8 @@ A sample is a vector of features or a sequence (tokens, features), to each of wh
 
 from hedgerow_plans.graph.ir import Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
+from hedgerow_plans.graph.ops.channel_sums import sums_scratch
 
 
 def _vectors(call: Call, tensor: Tensor) -> Tensor:
@@ -99,5 +100,7 @@ OPERATORS = (
         _infer_bias_grad,
         attributes={"channels": AttributeRule(Kind.TEXT, default="first", choices=("first", "last"))},
         flops=lambda call: call.samples(call.inputs[0]),
+        scratch_bytes=lambda call: sums_scratch(call, call.inputs[0]),
+        check_orders=orders.images_alike,
     ),
 )

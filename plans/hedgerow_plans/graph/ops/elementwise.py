@@ -2,10 +2,10 @@
 
 import math
 
-from hedgerow_plans.graph.ir import DType, Node, Tensor
+from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, BackwardRule, Call, Kind, Operator, describe
-from hedgerow_plans.graph.ops import expect
-from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.ops import expect, orders
+from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile, tile_of
 
 _SCALE = {"scale": AttributeRule(Kind.NUMBER, default=1.0)}
 
@@ -27,6 +27,8 @@ def relu_scratch(call: Call) -> int:
     elements = call.inputs[0].elements
     if len(call.outputs) == 1:
         return 0
+    if call.inputs[0].order is not Order.SAMPLES:
+        return tile_of(call.samples(call.inputs[0]), BYTE_TILE_ELEMENTS)
     if elements > BYTE_TILE_ELEMENTS:
         return BYTE_TILE_ELEMENTS
     return elements * images_per_tile(call.micro_batch, elements, BYTE_TILE_ELEMENTS)
@@ -94,8 +96,9 @@ OPERATORS = (
         scratch_bytes=relu_scratch,
         backward=(grad_relu,),
         saved="mask",
+        check_orders=orders.images_alike,
     ),
-    Operator("relu_grad", _infer_relu_grad, inputs=(2, 2), flops=_one_each),
+    Operator("relu_grad", _infer_relu_grad, inputs=(2, 2), flops=_one_each, check_orders=orders.images_alike),
     Operator(
         "add",
         _infer_two_alike,
@@ -103,8 +106,23 @@ OPERATORS = (
         attributes=_SCALE,
         flops=_add_flops,
         backward=(lambda _ask: None, _grad_second),
+        check_orders=orders.images_alike,
     ),
-    Operator("mul", _infer_two_alike, inputs=(2, 2), flops=_one_each, backward=(_grad_factor(1), _grad_factor(0))),
-    Operator("scale", _infer_scale, attributes=_SCALE, flops=_one_each, backward=(_grad_second,)),
+    Operator(
+        "mul",
+        _infer_two_alike,
+        inputs=(2, 2),
+        flops=_one_each,
+        backward=(_grad_factor(1), _grad_factor(0)),
+        check_orders=orders.images_alike,
+    ),
+    Operator(
+        "scale",
+        _infer_scale,
+        attributes=_SCALE,
+        flops=_one_each,
+        backward=(_grad_second,),
+        check_orders=orders.images_alike,
+    ),
     Operator("reshape", _infer_reshape, attributes={"shape": AttributeRule(Kind.SHAPE)}, backward=(_grad_reshape,)),
 )

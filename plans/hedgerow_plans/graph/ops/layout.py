@@ -1,4 +1,6 @@
-"""Operators that only move numbers: join, split, cut out, surround, turn. They work with and without a batch axis.
+"""Operators that only move numbers: join, split, cut out, surround, turn, or lay down in another order.
+
+They work with and without a batch axis.
 
 They are each other's gradients: a slice is undone by a pad, a pad by a slice, a concat by slices, a split by a concat.
 Axes are counted without the batch axis.
@@ -17,7 +19,7 @@ from hedgerow_plans.graph.operator import (
     Shape,
     describe,
 )
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 
 MOST_PARTS = 63
 """Most tensors that one node joins; the limit of names per node, less its output."""
@@ -84,6 +86,11 @@ def _infer_transpose(call: Call) -> tuple[Tensor, ...]:
     return (call.output(0, tuple(x.shape[axis] for axis in axes), batched=x.batched),)
 
 
+def _infer_reorder(call: Call) -> tuple[Tensor, ...]:
+    x = expect.values(call, call.inputs[0])
+    return (call.output(0, x.shape, batched=x.batched),)
+
+
 def _integers(ask: Backward, name: str) -> tuple[int, ...]:
     value = ask.node.attributes[name]
     return value if isinstance(value, tuple) else ()
@@ -138,6 +145,7 @@ OPERATORS = (
         inputs=(1, MOST_PARTS),
         attributes=_AXIS,
         backward=tuple(_grad_part(position) for position in range(MOST_PARTS)),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "split",
@@ -145,12 +153,14 @@ OPERATORS = (
         outputs=(1, MAXIMUM_RANK),
         attributes={**_AXIS, "sizes": AttributeRule(Kind.INTEGERS)},
         backward=(_grad_split,),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "slice",
         _infer_slice,
         attributes={"start": AttributeRule(Kind.INTEGERS, minimum=0), "shape": AttributeRule(Kind.SHAPE)},
         backward=(_grad_slice,),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "pad",
@@ -161,6 +171,7 @@ OPERATORS = (
             "value": AttributeRule(Kind.NUMBER, default=0.0),
         },
         backward=(_grad_pad,),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "transpose",
@@ -168,4 +179,5 @@ OPERATORS = (
         attributes={"axes": AttributeRule(Kind.INTEGERS, minimum=0)},
         backward=(_grad_transpose,),
     ),
+    Operator("reorder", _infer_reorder, check_orders=orders.any_order),
 )

@@ -3,10 +3,11 @@
 Padding of a maximum never wins; padding of an average counts as zeros, so that every window has the same divisor.
 """
 
-from hedgerow_plans.graph.ir import DType, Node, Tensor
+from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
-from hedgerow_plans.graph.ops import expect
-from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
+from hedgerow_plans.graph.ops import expect, orders
+from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile, pooled_rows
+from hedgerow_plans.graph.windows import find_taps, largest_part
 
 LARGEST_WINDOW = 256
 """Positions of a window whose largest element's position is kept in one byte."""
@@ -90,7 +91,19 @@ def _infer_global_grad(call: Call) -> tuple[Tensor, ...]:
 
 def _position_bytes(call: Call, pooled: Tensor) -> int:
     """Return one byte per window of a tile of images, while positions are compared."""
+    if pooled.order is not Order.SAMPLES:
+        return _rows_bytes(call, pooled)
     return pooled.elements * images_per_tile(call.micro_batch, pooled.elements, BYTE_TILE_ELEMENTS)
+
+
+def _rows_bytes(call: Call, pooled: Tensor) -> int:
+    """Return the bytes of some rows of windows: a truth value and a position each, or a truth value and a gradient."""
+    rows, columns = pooled.shape[1:]
+    image = call.inputs[0].shape if call.node.op == "max_pool2d" else call.shape()
+    geometry = (call.pair("kernel"), call.pair("stride"), call.pair("padding"))
+    taps = find_taps((image[1], image[2]), (rows, columns), *geometry)
+    part = largest_part(taps, rows, pooled_rows(rows, call.samples(pooled)))
+    return part * pooled.shape[0] * call.micro_batch * (2 if call.node.op == "max_pool2d" else 5)
 
 
 def _window_flops(call: Call, pooled: Tensor) -> int:
@@ -122,6 +135,7 @@ OPERATORS = (
         scratch_bytes=lambda call: _position_bytes(call, call.outputs[0]) if len(call.outputs) > 1 else 0,
         backward=(_grad_max,),
         saved="index",
+        check_orders=orders.images_alike,
     ),
     Operator(
         "max_pool2d_grad",
@@ -130,6 +144,7 @@ OPERATORS = (
         attributes=_GRADIENT_ATTRIBUTES,
         flops=lambda call: call.samples(call.inputs[0]),
         scratch_bytes=lambda call: _position_bytes(call, call.inputs[0]),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "avg_pool2d",
@@ -138,23 +153,27 @@ OPERATORS = (
         # one addition per position of a window, and the quotient
         flops=lambda call: _window_flops(call, call.outputs[0]) + call.samples(call.outputs[0]),
         backward=(_grad_avg,),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "avg_pool2d_grad",
         _infer_avg_grad,
         attributes=_GRADIENT_ATTRIBUTES,
         flops=lambda call: _window_flops(call, call.inputs[0]) + call.samples(call.outputs[0]),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "global_avg_pool",
         _infer_global,
         flops=lambda call: call.samples(call.inputs[0]) + call.samples(call.outputs[0]),
         backward=(_grad_global,),
+        check_orders=orders.images_alike,
     ),
     Operator(
         "global_avg_pool_grad",
         _infer_global_grad,
         attributes={"shape": AttributeRule(Kind.SHAPE)},
         flops=lambda call: call.samples(call.inputs[0]),
+        check_orders=orders.images_alike,
     ),
 )

@@ -6,7 +6,7 @@ may clip the gradient it reads: every number of it at `clip`, or all of it by a 
 
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Call, Kind, Operator
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
 
 CLIP = AttributeRule(Kind.NUMBER, default=0.0)
@@ -74,12 +74,16 @@ OPERATORS = (
         },
         flops=_sgd_flops,
         scratch_bytes=lambda call: (1 + clips(call, 1)) * tile_bytes(call),
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator(
         "zero",
         lambda call: (call.output(0, call.shape(), batched=False),),
         inputs=(0, 0),
         attributes={"shape": AttributeRule(Kind.SHAPE)},
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
     Operator(
         "accumulate",
@@ -87,5 +91,7 @@ OPERATORS = (
         outputs=(0, 0),
         updates=(1, 1),
         flops=lambda call: call.inputs[0].elements,
+        check_orders=orders.same_shape_same_order,
+        as_stored=True,
     ),
 )

@@ -1,4 +1,7 @@
-"""Which pixels a tap of a window touches: slices of the image and of the output, computed when a kernel is bound."""
+"""Which pixels a tap of a window touches: slices of the image and of the output.
+
+The planner counts the scratch that follows from them and the device uses it, so both ask here.
+"""
 
 from dataclasses import dataclass
 
@@ -11,6 +14,20 @@ class Tap:
     column: int
     image: tuple[slice, slice]
     output: tuple[slice, slice]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the output where it meets the image."""
+        return int(self.output[0].stop - self.output[0].start)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the output where it meets the image."""
+        return int(self.output[1].stop - self.output[1].start)
+
+    def rows_between(self, first: int, end: int) -> int:
+        """Return how many of some rows of the output meet the image."""
+        return max(0, min(end, int(self.output[0].stop)) - max(first, int(self.output[0].start)))
 
 
 def find_taps(
@@ -29,6 +46,12 @@ def find_taps(
         for column, across in enumerate(columns)
         if down is not None and across is not None
     )
+
+
+def largest_part(taps: tuple[Tap, ...], rows: int, rows_at_once: int) -> int:
+    """Return the most pixels of some rows of the output that a tap meets, when all rows are walked in steps."""
+    steps = [(first, min(rows, first + rows_at_once)) for first in range(0, rows, rows_at_once)]
+    return max((tap.columns * tap.rows_between(*step) for tap in taps for step in steps), default=0)
 
 
 def _meet(size: int, count: int, tap: int, stride: int, padding: int) -> tuple[slice, slice] | None:

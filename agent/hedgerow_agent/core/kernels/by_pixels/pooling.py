@@ -1,0 +1,120 @@
+"""Pooling of images by pixels or by channels, some rows of windows at a time.
+
+Which position of a window won is found while the maximum grows: each position that is larger than all before it writes
+its number over theirs. Numbers grow too, so that writing is a maximum of bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter, stored
+from hedgerow_plans.graph.ir import Order
+from hedgerow_plans.graph.tiles import pooled_rows
+from hedgerow_plans.graph.windows import Tap, find_taps
+
+_Index = tuple[slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """One position of the window in some rows of windows: its number, its pixels, and the windows that have one."""
+
+    position: int
+    pixels: Array
+    windows: _Index
+
+
+def _lead(order: Order) -> _Index:
+    """Return the slices of the axes outside the rows."""
+    return () if order is Order.PIXELS else (slice(None),)
+
+
+def _tiles(call: Call, image: Array, pooled: Array) -> Iterator[list[_Meeting]]:
+    kernel, stride = call.pair("kernel", 2), call.pair("stride", 1)
+    taps = find_taps(image.shape[2:], pooled.shape[2:], kernel, stride, call.pair("padding", 0))
+    rows = pooled_rows(pooled.shape[2], pooled.size)
+    lying = stored(image, call.order)
+    for first in range(0, pooled.shape[2], rows):
+        end = min(pooled.shape[2], first + rows)
+        yield [
+            _Meeting(tap.row * kernel[1] + tap.column, lying[pixels], windows)
+            for tap in taps
+            for pixels, windows in _rectangles(tap, _lead(call.order), stride[0], first, end)
+        ]
+
+
+def _rectangles(tap: Tap, lead: _Index, stride: int, first: int, end: int) -> Iterator[tuple[_Index, _Index]]:
+    down, across = tap.output
+    begin, stop = max(first, down.start), min(end, down.stop)
+    if stop > begin:
+        top = tap.image[0].start + (begin - down.start) * stride
+        rows = slice(top, top + (stop - begin - 1) * stride + 1, stride)
+        yield (*lead, rows, tap.image[1]), (*lead, slice(begin, stop), across)
+
+
+def bind_max(call: Call) -> Bound:
+    """Return the largest value of each window and, if asked for, its position (the first one, if several are equal)."""
+    (source,), output = call.inputs, stored(call.outputs[0], call.order)
+    tiles = [
+        [(meeting.pixels, output[meeting.windows], meeting) for meeting in tile]
+        for tile in _tiles(call, source, call.outputs[0])
+    ]
+
+    def find_largest() -> None:
+        output.fill(-np.inf)
+        for tile in tiles:
+            for pixels, target, _ in tile:
+                np.maximum(target, pixels, out=target)
+
+    if len(call.outputs) == 1:
+        return find_largest
+    index = stored(call.outputs[1], call.order)
+    room = ScratchCutter(call).take((2, call.scratch.nbytes // 2), np.uint8)
+
+    def find_position(pixels: Array, target: Array, meeting: _Meeting) -> None:
+        position = index[meeting.windows]
+        larger, number = (part[: target.size].reshape(target.shape) for part in room)
+        np.greater(pixels, target, out=larger.view(np.bool_))
+        np.multiply(larger, np.uint8(meeting.position), out=number)
+        np.maximum(position, number, out=position)
+        np.maximum(target, pixels, out=target)
+
+    def run() -> None:
+        output.fill(-np.inf)
+        index.fill(0)
+        for tile in tiles:
+            for pixels, target, meeting in tile:
+                find_position(pixels, target, meeting)
+
+    return run
+
+
+def bind_max_grad(call: Call) -> Bound:
+    """Hand each gradient to the pixel that won its window."""
+    gradient, index = (stored(view, call.order) for view in call.inputs)
+    output = stored(call.outputs[0], call.order)
+    tiles = list(_tiles(call, call.outputs[0], call.inputs[0]))
+    scratch, most = ScratchCutter(call), call.scratch.nbytes // (5 * gradient.itemsize // 4)
+    shares, wins = scratch.take((most,), gradient.dtype), scratch.take((most,), np.bool_)
+    alone = all(step >= size for step, size in zip(call.pair("stride", 1), call.pair("kernel", 2), strict=True))
+
+    def hand_over(meeting: _Meeting) -> None:
+        position, incoming = index[meeting.windows], gradient[meeting.windows]
+        won = wins[: position.size].reshape(position.shape)
+        np.equal(position, np.uint8(meeting.position), out=won)
+        if alone:
+            np.multiply(incoming, won, out=meeting.pixels)
+            return
+        share = shares[: position.size].reshape(position.shape)
+        np.multiply(incoming, won, out=share)
+        np.add(meeting.pixels, share, out=meeting.pixels)
+
+    def run() -> None:
+        output.fill(0)
+        for tile in tiles:
+            for meeting in tile:
+                hand_over(meeting)
+
+    return run

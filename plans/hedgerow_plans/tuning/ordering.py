@@ -1,0 +1,200 @@
+"""The order in which tensors lie in memory: one for the images of a whole program, and those of weights by their use.
+
+A node gets its tensors in the orders it works best with; where one lies otherwise, a node is put in that copies it.
+Whether a node can work with an order is asked of the operator table, so that a new operator is safe before it is fast.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.graph.ir import Graph, Node, Order, Tensor
+from hedgerow_plans.graph.operator import Tensors
+from hedgerow_plans.graph.ops.convolution_ways import Way
+from hedgerow_plans.graph.ops.orders import is_image
+from hedgerow_plans.tuning import convolutions
+
+PREFIX = "reordered."
+"""What the names of copies in another order begin with."""
+
+_FEW_CHANNELS = 8
+"""Images with fewer channels than this, read from outside, lie by channels: as pixels their runs would be too short."""
+
+_MOST_CHANNELS_BY_CHANNEL = 64
+"""Where no convolution reads more channels than this, unfolding by channels is the fastest way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What holds for all graphs of a program."""
+
+    images: Order
+    weights: Mapping[str, Order]  # of resident tensors that do not lie in the order of the samples
+    batch_size: int
+    scratch_bytes: int  # that a convolution may spend
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A node as it is run, and the order of each of its tensors."""
+
+    node: Node
+    orders: Mapping[str, Order]
+
+
+def choose(graphs: Iterable[Graph], batch_size: int, scratch_bytes: int, outside: Collection[str]) -> Choice | None:
+    """Return how the graphs of a program lie best; None if they hold no convolution."""
+    graphs = tuple(graphs)
+    layers = [
+        convolutions.layer_of(node, graph.by_name(), batch_size)
+        for graph in graphs
+        for node in graph.nodes
+        if node.op == "conv2d"
+    ]
+    if not layers:
+        return None
+    choice = Choice(_images(graphs, layers), {}, batch_size, scratch_bytes)
+    weights = dict(_weights(graphs, choice, outside))
+    return replace(choice, weights=weights)
+
+
+def _images(graphs: Iterable[Graph], layers: Iterable[convolutions.Layer]) -> Order:
+    norms = any(node.op == "batch_norm" for graph in graphs for node in graph.nodes)
+    narrow = all(layer.groups == 1 and layer.sizes.channels <= _MOST_CHANNELS_BY_CHANNEL for layer in layers)
+    return Order.CHANNELS if narrow and not norms else Order.PIXELS
+
+
+def _weights(graphs: Iterable[Graph], choice: Choice, outside: Collection[str]) -> Iterator[tuple[str, Order]]:
+    """Yield the weights that every convolution wants by taps, and the optimiser's state that goes with them."""
+    wishes: dict[str, set[Order]] = {}
+    for graph in graphs:
+        tensors, sources = graph.by_name(), _read_by_convolutions(graph)
+        for node in (node for node in graph.nodes if node.op in ("conv2d", "conv2d_grad_input")):
+            wish, weight = _convolution(node, tensors, sources, choice), node.inputs[1]
+            if tensors[weight].resident and weight not in outside:
+                wishes.setdefault(weight, set()).add(wish.orders[weight])
+    wanted = {name for name, orders in wishes.items() if orders == {Order.TAPS}}
+    yield from ((name, Order.TAPS) for name in wanted)
+    for graph in graphs:
+        yield from ((name, Order.TAPS) for name in _changed_with(wanted, graph))
+
+
+def _changed_with(parameters: Collection[str], graph: Graph) -> Iterator[str]:
+    """Yield the optimiser's state of some parameters that has their shapes."""
+    tensors = graph.by_name()
+    for node in (node for node in graph.nodes if node.updates and node.updates[0] in parameters):
+        yield from (name for name in node.updates if tensors[name].shape == tensors[node.updates[0]].shape)
+
+
+def _read_by_convolutions(graph: Graph) -> frozenset[str]:
+    """Return images from outside that convolutions alone read."""
+    sources = {node.outputs[0] for node in graph.nodes if node.op == "input"}
+    others = {name for node in graph.nodes if node.op not in ("conv2d", "conv2d_grad_weight") for name in node.reads}
+    return frozenset(sources - others)
+
+
+def ordered(graph: Graph, choice: Choice) -> Graph:
+    """Return a graph whose tensors lie as chosen."""
+    writer = _Writer(graph, choice)
+    for node in graph.nodes:
+        writer.write(node)
+    return writer.graph()
+
+
+class _Writer:
+    """Writes a graph anew, node by node, and keeps the books on where tensors lie."""
+
+    def __init__(self, graph: Graph, choice: Choice) -> None:
+        self._graph, self._choice = graph, choice
+        self._tensors = {
+            tensor.name: replace(tensor, order=choice.weights.get(tensor.name, tensor.order))
+            for tensor in graph.tensors
+        }
+        self._nodes: list[Node] = []
+        self._sources = _read_by_convolutions(graph)
+        self._gradients = dict(self._gradient_orders())
+
+    def _gradient_orders(self) -> Iterator[tuple[str, Order]]:
+        """Yield the orders of sums of gradients that are used to update a parameter."""
+        for node in (node for node in self._graph.nodes if node.op == "zero"):
+            readers = (other for other in self._graph.nodes if node.outputs[0] in other.inputs and other.updates)
+            for reader in readers:
+                yield node.outputs[0], self._tensors[reader.updates[0]].order
+
+    def write(self, node: Node) -> None:
+        """Append a node, after copies of what it reads that lies otherwise than it wants."""
+        wish = self._wish(node)
+        for name in (name for name in node.outputs if name in wish.orders):
+            self._tensors[name] = replace(self._tensors[name], order=wish.orders[name])
+        inputs = tuple(self._in_order(name, wish.orders.get(name, Order.SAMPLES), node) for name in node.inputs)
+        self._nodes.append(replace(wish.node, inputs=inputs))
+
+    def graph(self) -> Graph:
+        """Return what was written."""
+        made = [tensor.name for tensor in self._graph.tensors]
+        added = [name for name in self._tensors if name.startswith(PREFIX)]
+        return replace(
+            self._graph, nodes=tuple(self._nodes), tensors=tuple(self._tensors[name] for name in (*made, *added))
+        )
+
+    def _in_order(self, name: str, order: Order, reader: Node) -> str:
+        tensor = self._tensors[name]
+        if tensor.order is order:
+            return name
+        copy = f"{PREFIX}{order.value}.{name}"
+        if copy not in self._tensors:
+            self._tensors[copy] = Tensor(copy, tensor.shape, tensor.dtype, tensor.batched, order=order)
+            self._nodes.append(Node(copy, "reorder", (name,), (copy,), section=reader.section))
+        return copy
+
+    def _wish(self, node: Node) -> _Wish:
+        if node.op in convolutions.OPERATORS:
+            wish = _convolution(node, self._tensors, self._sources, self._choice)
+        elif node.op == "zero":
+            wish = _Wish(node, {node.outputs[0]: self._gradients.get(node.outputs[0], Order.SAMPLES)})
+        elif table.operator(node.op).as_stored:
+            wish = _update(node, self._tensors)
+        else:
+            wish = _images_alike(node, self._tensors, self._sources, self._choice)
+        return wish if _possible(wish, self._tensors) else _Wish(node, {})
+
+
+def _convolution(node: Node, tensors: Tensors, sources: Collection[str], choice: Choice) -> _Wish:
+    layer = convolutions.layer_of(node, tensors, choice.batch_size)
+    images = choice.images
+    if layer.image in sources and layer.sizes.channels < _FEW_CHANNELS and layer.groups == 1:
+        images = Order.CHANNELS
+    way = convolutions.way_by_pixels(node, layer, choice.scratch_bytes) if images is Order.PIXELS else Way.UNFOLD
+    orders = {
+        layer.image: images,
+        layer.weight: convolutions.weight_order(way, images, tensors[layer.weight]),
+        layer.result: choice.images,
+    }
+    return _Wish(replace(node, attributes={**node.attributes, "algorithm": way.value}), orders)
+
+
+def _update(node: Node, tensors: Tensors) -> _Wish:
+    """Let everything of the shape of what is updated lie as that does."""
+    changed = tensors[node.updates[0]]
+    return _Wish(node, {name: changed.order for name in node.inputs if tensors[name].shape == changed.shape})
+
+
+def _images_alike(node: Node, tensors: Tensors, sources: Collection[str], choice: Choice) -> _Wish:
+    images = [name for name in (*node.inputs, *node.outputs) if is_image(tensors[name])]
+    from_outside = node.op == "input" and node.outputs[0] in sources
+    if from_outside and images and tensors[images[0]].shape[0] < _FEW_CHANNELS:
+        return _Wish(node, {images[0]: Order.CHANNELS})
+    return _Wish(node, dict.fromkeys(images, choice.images))
+
+
+def _possible(wish: _Wish, tensors: Tensors) -> bool:
+    """Ask the operator table whether a node can work with the orders wished for."""
+    names = (*wish.node.reads, *wish.node.outputs)
+    kept = {name: tensors[name].order for name in wish.node.updates}
+    lying = {name: replace(tensors[name], order=wish.orders.get(name, kept.get(name, Order.SAMPLES))) for name in names}
+    try:
+        table.check_orders(wish.node, lying)
+    except GraphError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""Every way to compute a convolution, in every order of its tensors, gives what unfolding sample by sample gives."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.ir import Attribute, Node, Order, Tensor
+from hedgerow_plans.graph.ops.convolution_ways import Way
+from support.gradients import parameter, sample, seeds
+from support.kernel_calls import Laboratory
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution: its shapes and attributes."""
+
+    image: tuple[int, int, int]
+    weight: tuple[int, int, int, int]
+    attributes: dict[str, Attribute]
+    samples: int
+    bias: bool = False
+
+
+sides, channels = st.integers(1, 9), st.integers(1, 5)
+
+
+@st.composite
+def dense(draw: st.DrawFn) -> Case:
+    inputs, outputs, kernel = draw(channels), draw(channels), (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    padding, stride = (draw(st.integers(0, 3)), draw(st.integers(0, 3))), (draw(channels), draw(channels))
+    image = (inputs, draw(sides), draw(sides))
+    assume(all(side + 2 * pad >= size for side, pad, size in zip(image[1:], padding, kernel, strict=True)))
+    attributes: dict[str, Attribute] = {"stride": stride, "padding": padding}
+    return Case(image, (outputs, inputs, *kernel), attributes, draw(st.integers(1, 4)), draw(st.booleans()))
+
+
+@st.composite
+def depthwise(draw: st.DrawFn) -> Case:
+    case = draw(dense())
+    count = case.image[0]
+    return replace(case, weight=(count, 1, *case.weight[2:]), attributes={**case.attributes, "groups": count})
+
+
+@st.composite
+def winograd(draw: st.DrawFn) -> Case:
+    inputs, outputs = draw(channels), draw(channels)
+    image = (inputs, 2 * draw(st.integers(1, 4)), 2 * draw(st.integers(1, 4)))
+    return Case(image, (outputs, inputs, 3, 3), {"padding": 1}, draw(st.integers(1, 4)), draw(st.booleans()))
+
+
+def check(case: Case, way: Way, orders: tuple[Order, Order, Order], seed: int) -> None:
+    """Compare the convolution and both gradients; `orders` are those of image, weight and result."""
+    lab, rng = Laboratory(case.samples), np.random.default_rng(seed)
+    bias = (parameter("b", case.weight[0]),) if case.bias else ()
+    known = {tensor.name: tensor for tensor in (sample("x", *case.image), parameter("w", *case.weight), *bias)}
+    forward = Node("y", "conv2d", tuple(known), ("y",), attributes=case.attributes)
+    (y,) = table.infer(forward, known)
+    known |= {"y": y, "dy": replace(y, name="dy")}
+    nodes = [
+        forward,
+        Node("dx", "conv2d_grad_input", ("dy", "w"), ("dx",), attributes={**case.attributes, "shape": case.image}),
+        Node("dw", "conv2d_grad_weight", ("dy", "x"), ("dw",), attributes={**case.attributes, "shape": case.weight}),
+    ]
+    arrays: dict[str, Array] = {
+        name: rng.standard_normal(tensor.full_shape(case.samples)) for name, tensor in known.items()
+    }
+    for node in nodes:
+        (made,) = table.infer(node, known)
+        wanted = lab.run(node, {**known, made.name: made}, arrays)[made.name]
+        lying = in_orders({**known, made.name: made}, orders)
+        other = replace(node, attributes={**node.attributes, "algorithm": way.value})
+        table.check_orders(other, lying)
+        found = lab.run(other, lying, arrays)[made.name]
+        assert np.allclose(found, wanted, rtol=1e-10, atol=1e-10), node.op
+        reached, promised = lab.scratch_reached[node.name]
+        assert reached == promised
+
+
+def in_orders(tensors: dict[str, Tensor], orders: tuple[Order, Order, Order]) -> dict[str, Tensor]:
+    image, weight, result = orders
+    wanted = {"x": image, "dx": image, "w": weight, "dw": weight, "y": result, "dy": result}
+    return {name: replace(tensor, order=wanted.get(name, Order.SAMPLES)) for name, tensor in tensors.items()}
+
+
+def weight_order(case: Case) -> Order:
+    return Order.SAMPLES if case.weight[2:] == (1, 1) else Order.TAPS
+
+
+@given(dense(), seeds)
+def test_taps(case: Case, seed: int) -> None:
+    check(case, Way.TAPS, (Order.PIXELS, weight_order(case), Order.PIXELS), seed)
+
+
+@given(dense(), seeds)
+def test_unfolding_by_pixels(case: Case, seed: int) -> None:
+    check(case, Way.UNFOLD, (Order.PIXELS, weight_order(case), Order.PIXELS), seed)
+
+
+@given(dense(), st.sampled_from((Order.CHANNELS, Order.PIXELS)), seeds)
+def test_unfolding_by_channels(case: Case, result: Order, seed: int) -> None:
+    check(case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, result), seed)
+
+
+@given(depthwise(), seeds)
+def test_depthwise(case: Case, seed: int) -> None:
+    check(case, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), seed)
+
+
+@given(winograd(), seeds)
+def test_winograd(case: Case, seed: int) -> None:
+    check(case, Way.WINOGRAD, (Order.PIXELS, Order.TAPS, Order.PIXELS), seed)
+
+
+def test_layers_that_take_several_tiles() -> None:
+    large = Case((40, 30, 30), (12, 40, 3, 3), {"stride": 2, "padding": 1}, 3)
+    check(large, Way.UNFOLD, (Order.PIXELS, Order.TAPS, Order.PIXELS), 1)
+    check(large, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, Order.CHANNELS), 1)
+    channel_by_channel = Case((40, 30, 30), (40, 1, 3, 3), {"stride": 2, "padding": 1, "groups": 40}, 6)
+    check(channel_by_channel, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), 1)
