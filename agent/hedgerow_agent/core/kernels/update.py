@@ -25,32 +25,30 @@ def bind_accumulate(call: Call) -> Bound:
 
 def bind_sgd(call: Call) -> Bound:
     """Update a parameter: v = momentum v + g + decay p; p -= rate v. Without a velocity, v is the gradient alone."""
-    parameter = call.updates[0].reshape(-1)
-    velocity = call.updates[1].reshape(-1) if len(call.updates) == 2 else None
+    arrays = [array.reshape(-1) for array in call.updates]
     momentum, decay = call.number("momentum", 0.0), call.number("weight_decay", 0.0)
-    tile = tile_of(parameter.size, UPDATE_TILE_ELEMENTS)
+    size = arrays[0].size
+    tile = tile_of(size, UPDATE_TILE_ELEMENTS)
     scratch, runtime = ScratchCutter(call), call.runtime
-    buffer, gradient = scratch.take((tile,), parameter.dtype), clipped_gradient(call, 1, scratch, tile)
-
-    def change(part: slice, rate: float) -> None:
-        values, direction = parameter[part], gradient(part)
-        work = buffer[: len(values)]
-        if decay:
-            np.multiply(values, decay, out=work)
-            np.add(work, direction, out=work)
-            direction = work
-        if velocity is not None:
-            speed = velocity[part]
-            np.multiply(speed, momentum, out=speed)
-            np.add(speed, direction, out=speed)
-            direction = speed
-        np.multiply(direction, rate, out=work)
-        np.subtract(values, work, out=values)
+    buffer, gradient = scratch.take((tile,), arrays[0].dtype), clipped_gradient(call, 1, scratch, tile)
+    # cut once, because a step of a small network is mostly such calls
+    parts = [slice(first, min(first + tile, size)) for first in range(0, size, tile)]
+    pieces = [(part, buffer[: part.stop - part.start], *(array[part] for array in arrays)) for part in parts]
 
     def run() -> None:
         rate = runtime.learning_rate
-        for first in range(0, parameter.size, tile):
-            change(slice(first, first + tile), rate)
+        for part, work, values, *speeds in pieces:
+            direction = gradient(part)
+            if decay:
+                np.multiply(values, decay, out=work)
+                np.add(work, direction, out=work)
+                direction = work
+            for speed in speeds:
+                np.multiply(speed, momentum, out=speed)
+                np.add(speed, direction, out=speed)
+                direction = speed
+            np.multiply(direction, rate, out=work)
+            np.subtract(values, work, out=values)
 
     return run
 
