@@ -33,11 +33,11 @@ def bind_sgd(call: Call) -> Bound:
     buffer, gradient = scratch.take((tile,), arrays[0].dtype), clipped_gradient(call, 1, scratch, tile)
     # cut once, because a step of a small network is mostly such calls
     parts = [slice(first, min(first + tile, size)) for first in range(0, size, tile)]
-    pieces = [(part, buffer[: part.stop - part.start], *(array[part] for array in arrays)) for part in parts]
+    pieces = [(part, [buffer[: part.stop - part.start], *(array[part] for array in arrays)]) for part in parts]
 
     def run() -> None:
         rate = runtime.learning_rate
-        for part, work, values, *speeds in pieces:
+        for part, (work, values, *speeds) in pieces:
             direction = gradient(part)
             if decay:
                 np.multiply(values, decay, out=work)
