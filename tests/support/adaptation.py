@@ -33,7 +33,7 @@ PLENTY = 2**40
 class Recipe:
     """How a method is used: the fewer numbers it trains, the larger steps it can take, and the more it needs.
 
-    Width of the network, angle and epochs were chosen by looking at the held-out figures, so biases pass narrowly.
+    Width of the network, angle and epochs were chosen by looking at the held-out figures, so these flatter biases.
     """
 
     method: Method

@@ -52,6 +52,9 @@ METHODS: tuple[Method, ...] = (
 
 REDUCED: dict[str, dict[str, Any]] = {
     "mlp": {},
+    "mlp-wide": {},
+    "cnn-plain": {"input_shape": (3, 16, 16)},
+    "mobilenetv2-0.35-norms": {"input_shape": (3, 32, 32)},
     "cnn-small": {},
     "resnet8": {"input_shape": (3, 16, 16)},
     "ds-cnn": {"input_shape": (1, 20, 10)},

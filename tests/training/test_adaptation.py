@@ -5,12 +5,23 @@ import pytest
 from support.adaptation import FULL, RECIPES, adapt
 from support.sampling import sample
 
-CASES = [(drift, name) for drift in ("rotated", "inverted") for name in RECIPES]
-PROMISED = [case for case in CASES if case != ("inverted", "bias")]
+DRIFTS = ("rotated", "inverted")
+CASES = [(drift, name) for drift in DRIFTS for name in RECIPES if name != "bias"]
 
 
-@pytest.mark.parametrize(("drift", "name"), sample(PROMISED, 2, seed=4))
+@pytest.mark.parametrize(("drift", "name"), sample(CASES, 2, seed=4))
 def test_a_small_delta_recovers_nine_tenths_of_what_full_training_does(drift: str, name: str) -> None:
+    recovers_nine_tenths(drift, name)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("drift", DRIFTS)
+def test_biases_alone_recover_nine_tenths_of_what_full_training_does(drift: str) -> None:
+    """Biases cannot turn a filter's sign: this is the promise that is hardest to keep, and not kept yet."""
+    recovers_nine_tenths(drift, "bias")
+
+
+def recovers_nine_tenths(drift: str, name: str) -> None:
     whole, small = adapt(drift, FULL), adapt(drift, RECIPES[name])
     recovered, share = small.gain / whole.gain, small.trained_numbers / whole.trained_numbers
     print(
@@ -21,11 +32,3 @@ def test_a_small_delta_recovers_nine_tenths_of_what_full_training_does(drift: st
     assert whole.after > 0.95
     assert recovered >= 0.9
     assert share <= 0.15
-
-
-@pytest.mark.thorough
-def test_what_biases_alone_win_back_of_inverted_digits_is_told() -> None:
-    """Biases cannot turn a filter's sign: most of it comes back, and the share is printed, not promised."""
-    whole, small = adapt("inverted", FULL), adapt("inverted", RECIPES["bias"])
-    print(f"FIGURE inverted digits by bias: {small.gain / whole.gain:.1%} of what full training recovers")
-    assert small.gain > 0.5 * whole.gain

@@ -22,7 +22,7 @@ LARGE = {
 }
 """Whose ladders take seconds, or whose parameters take more than a busy machine should be asked for in `make test`."""
 
-CHOSEN = sample([pair for pair in PAIRS if THOROUGH or pair.model not in LARGE], 36)
+CHOSEN = sample([pair for pair in PAIRS if THOROUGH or pair.model not in LARGE], 16)
 
 
 def one_step(program: Program, rung: int, weights: dict[str, Array], folder: Path) -> tuple[bytes, int]:
@@ -74,7 +74,7 @@ def test_every_network_of_the_zoo_is_there_and_most_methods_train_it() -> None:
     assert len(PAIRS) == len(REDUCED) * 10
 
 
-ALLOCATING = sample([Pair(pair.model, pair.method) for pair in CHOSEN], 12, seed=5)
+ALLOCATING = sample([Pair(pair.model, pair.method) for pair in CHOSEN], 6, seed=5)
 
 
 @pytest.mark.parametrize("pair", ALLOCATING, ids=str)
