@@ -19,7 +19,7 @@ from hedgerow_plans.program import DeviceCosts, ProgramRequest, build_program
 from hedgerow_plans.training.optimizers import Sgd
 from sampledata.images import Images
 
-PLENTY_BYTES = 1 << 30
+PLENTY_BYTES = 8 << 20
 ANY_COSTS = DeviceCosts(flops_per_second=1_000_000_000, picojoules_per_flop=1000)
 
 

@@ -24,7 +24,7 @@ __all__ = ["QUICK", "Effort", "Interval", "Layout", "lay_out", "max_live"]
 class Effort:
     """What a layout may take, counted so that it ends the same way on every machine, and when it is good enough."""
 
-    visits: int = 150_000  # of placed intervals, while moving to the front: some hundredths of a second
+    visits: int = 5_000_000  # of placed intervals, while moving to the front: some tenths of a second
     placements: int = 2_000  # by the exact search: about a tenth of a second
     enough: int = 0  # a top at or below it is taken at once, even if there may be a lower one
 

@@ -40,9 +40,6 @@ _TOLERANCE = 5e-4
 _STARTS = 2
 """How many plans of other strategies the search begins with."""
 
-_LAYOUT_VISITS = 4_000_000
-"""How long a layout may be looked for: a fraction of a second, less than a search for a smaller one takes."""
-
 _LAYOUT_ATTEMPTS = 5
 """How often a plan is made leaner because the layout could not pack it."""
 
@@ -139,7 +136,7 @@ class _Attempt:
     def _lay_out(self, codes: Row[int], cost: int) -> int:
         """Lay a sequence out; note the plan if it fits, and return by how many bytes it does not."""
         problem, budget_bytes = self.body.problem, self.limits.budget_bytes
-        effort = Effort(_LAYOUT_VISITS, enough=(budget_bytes - problem.residents.bytes))
+        effort = Effort(enough=budget_bytes - problem.residents.bytes)
         found = lower(problem, self.body.sequence(codes), NAME, self.limits.keep_going, effort)
         over = found.promise.peak_bytes - budget_bytes
         if over <= 0 and (self.cost is None or cost < self.cost):
