@@ -29,7 +29,7 @@ DRIFTS: dict[str, Callable[[Pixels, int], Pixels]] = {
     "clean": lambda x, _: x,
     "rotated": lambda x, _: rotate(x, 40.0),
     "inverted": lambda x, _: invert(x),
-    "noisy": lambda x, seed: add_noise(x, 0.4, seed),
+    "noisy": lambda x, seed: add_noise(x, 0.6, seed),
 }
 """The kinds of drift by name; the number is a seed, for those that need chance."""
 
