@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
 
+# Tests and demo start hundreds of Pythons; each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core clean
 
