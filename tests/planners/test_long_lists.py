@@ -73,6 +73,7 @@ def lifetimes(problem: BareProblem, steps: Sequence[Step]) -> Iterator[Interval]
             yield Interval(problem.bytes[tensor], born.pop(tensor), moment)
 
 
+@pytest.mark.timeout(0)  # in full it is long
 def test_no_strategy_emits_a_plan_that_is_rejected_and_layouts_meet_what_is_live() -> None:
     plans = met = 0
     for seed in range(repetitions(40, 10_000)):
@@ -95,6 +96,7 @@ def layered(seed: int) -> BareProblem:
     return random_layered_graph(source, source.randint(100, 1000 if THOROUGH else 300), width=source.randint(4, 16))
 
 
+@pytest.mark.timeout(0)  # in full it is long
 def test_wide_graphs_get_verified_plans_close_to_their_bound() -> None:
     gaps: list[float] = []
     asked = 0
@@ -106,7 +108,7 @@ def test_wide_graphs_get_verified_plans_close_to_their_bound() -> None:
             if 5 * budget < 6 * work.floor_bytes:
                 continue
             asked += 1
-            found = plan_bare(problem, Request(budget, time_limit_seconds=repetitions(8, 60)))
+            found = plan_bare(problem, Request(budget, time_limit_seconds=repetitions(4, 20), tolerance=0.001))
             gaps += [found.gap] if isinstance(found, BarePlan) else []
     median = statistics.median(gaps)
     print(f"FIGURE wide graphs: plans for {len(gaps)} of {asked}, median gap {100 * median:.3f} %")
