@@ -42,6 +42,7 @@ class Request:
     techniques: Set[str] = TECHNIQUES
     strategy: str = OPTIMAL
     time_limit_seconds: float = DEFAULT_TIME_LIMIT_SECONDS
+    tolerance: float = Options().tolerance  # a gap at which nobody wants to wait for a smaller one
     seed: int = 0
     reproducible: bool = False  # one process, moves counted instead of seconds: the same plan every time
 
@@ -126,7 +127,7 @@ def plan_bare(
 
 
 def _standing(work: Workload, deadline: int | None, request: Request, report: Callable[[Standing], None]) -> Standing:
-    options = Options(seed=request.seed, report=report)
+    options = Options(seed=request.seed, tolerance=request.tolerance, report=report)
     if not request.reproducible:
         options = replace(options, keep_going=time_limit(request.time_limit_seconds))
     if request.strategy in (KEEP_ALL, POET, *EVICTING):

@@ -93,9 +93,9 @@ def _strategy(name: str) -> Strategy:
 def _timed(
     strategy: Strategy, problem: Problem, budget_bytes: int, limit_seconds: float
 ) -> tuple[Plan | Infeasible, float]:
+    """Return what a strategy made, checked, and the seconds until it could be used."""
     began = time.monotonic()
     result = strategy(problem, Limits(budget_bytes, keep_going=Until(began + limit_seconds)))
-    seconds = time.monotonic() - began
     if isinstance(result, Plan):
         places = problem.residents
         wrong = verify(
@@ -108,4 +108,4 @@ def _timed(
         )
         if wrong:
             raise RuntimeError(f"{result.strategy} made a plan that does not verify: {wrong[0]}")
-    return result, seconds
+    return result, time.monotonic() - began

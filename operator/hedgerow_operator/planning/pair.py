@@ -20,7 +20,7 @@ _LISTEN_SECONDS = 0.05
 def search_in_pair(work: Workload, budget: int, deadline: int | None, options: Options) -> Standing:
     """Search with a second process that improves the best plan meanwhile."""
     state = Search(work, budget, deadline, options)
-    if budget < work.floor_bytes or (deadline is not None and deadline < work.base_time):
+    if not state.is_possible():
         return state.standing()
     state.start()
     if not state.is_done() and work.nodes <= MOST_NODES:

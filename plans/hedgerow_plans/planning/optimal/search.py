@@ -92,6 +92,11 @@ class Search:
         """Return the best so far."""
         return Standing(self.best, self.cost, self.bound)
 
+    def is_possible(self) -> bool:
+        """Whether budget and deadline are not below what is needed in any case."""
+        in_time = self.deadline is None or self.deadline >= self.work.base_time
+        return in_time and self.budget >= self.work.floor_bytes
+
     def is_done(self) -> bool:
         """Whether the gap is small enough."""
         return self.standing().gap <= self.options.tolerance
@@ -240,6 +245,20 @@ class Search:
             if self.improver.move(self.options.keep_going):
                 self.take(self.improver.best)
 
+    def refine(self) -> None:
+        """Go on from the first plans, round by round: relax, then improve."""
+        for round_number in range(self.options.rounds):
+            before = self.standing()
+            if self.is_done() or not self.options.keep_going():
+                return
+            if not self.exhausted:
+                self.relax()
+            if round_number == 0 and self.work.nodes <= MOST_NODES and not self.is_done():
+                self.enumerate()
+            self.improve(self.options.moves)
+            if (before.cost, before.bound) == (self.cost, self.bound) and before.gap <= self.options.content:
+                return
+
     def enumerate(self) -> None:
         """Settle a small workload by looking at all its states."""
         base = self.work.base_cost
@@ -263,18 +282,7 @@ def search(
 ) -> Standing:
     """Search until the gap is small, the limits are reached, or `keep_going` says stop."""
     state = Search(work, budget, deadline, options)
-    if budget < work.floor_bytes or (deadline is not None and deadline < work.base_time):
-        return state.standing()
-    state.start(known)
-    for round_number in range(options.rounds):
-        before = state.standing()
-        if state.is_done() or not options.keep_going():
-            break
-        if not state.exhausted:
-            state.relax()
-        if round_number == 0 and work.nodes <= MOST_NODES and not state.is_done():
-            state.enumerate()
-        state.improve(options.moves)
-        if (before.cost, before.bound) == (state.cost, state.bound) and before.gap <= options.content:
-            break
+    if state.is_possible():
+        state.start(known)
+        state.refine()
     return state.standing()

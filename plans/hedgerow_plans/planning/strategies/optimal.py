@@ -22,7 +22,7 @@ from hedgerow_plans.planning.optimal.demand import on_demand
 from hedgerow_plans.planning.optimal.improve import Improver, fill
 from hedgerow_plans.planning.optimal.leanest import leanest
 from hedgerow_plans.planning.optimal.repair import repair
-from hedgerow_plans.planning.optimal.search import Options, search
+from hedgerow_plans.planning.optimal.search import Options, Search, Standing
 from hedgerow_plans.planning.optimal.timeline import Timeline
 from hedgerow_plans.planning.problem import Problem
 from hedgerow_plans.planning.sequence import Sequence, straight, trace
@@ -36,6 +36,9 @@ _MOVES, _ROUNDS = 80, 4
 
 _TOLERANCE = 5e-4
 """A gap that is as good as none: far below what a class's figures are exact to."""
+
+_LARGE, _TOLERANCE_OF_LARGE = 1000, 8e-4
+"""From so many nodes on a smaller gap takes longer than it is worth."""
 
 _CONTENT, _CONTENT_NEAR_THE_FLOOR = 1e-3, 5e-3
 """Gaps at which a round that brings nothing is the last: near the floor it is the bound that lags, not the plan."""
@@ -102,20 +105,41 @@ class _Attempt:
         return sorted((cost, codes) for (cost, peak), codes in weighed if peak <= most)
 
     def search(self, starts: Row[tuple[int, list[int]]]) -> None:
-        """Search with proof; what cannot be laid out is repaired for a little less room until it can."""
-        limits, room = self.limits, self.body.room(self.limits.budget_bytes)
-        slack = self.body.widest_room(limits.budget_bytes) - room
-        near = room < _NEAR_THE_FLOOR * self.body.work.floor_bytes
-        content = _CONTENT_NEAR_THE_FLOOR if near else _CONTENT
-        options = Options(limits.seed, _MOVES, _ROUNDS, _TOLERANCE, content, slack, limits.keep_going)
-        standing = search(self.body.work, room, None, options, [codes for _, codes in starts])
-        self.bound = standing.bound
-        codes, cost = standing.codes, standing.cost or 0
-        for _ in range(_LAYOUT_ATTEMPTS):
-            over = 0 if codes is None else self._lay_out(codes, cost)
-            if codes is None or over <= 0:
+        """Search with proof; the first plan is laid out before more time is spent on a cheaper one."""
+        state = Search(self.body.work, self._room(), None, self._options())
+        if not state.is_possible():
+            return
+        state.start(codes for _, codes in starts)
+        first = state.standing()
+        self._take(first, _LAYOUT_ATTEMPTS)
+        state.refine()
+        self.bound = state.bound
+        if state.cost != first.cost:
+            in_time = self.best is None or self.limits.keep_going()
+            self._take(state.standing(), _LAYOUT_ATTEMPTS if in_time else 1)
+
+    def _options(self) -> Options:
+        work, limits, room = self.body.work, self.limits, self._room()
+        slack = max(0, self.body.widest_room(limits.budget_bytes) - room)
+        tolerance = _TOLERANCE if work.nodes < _LARGE else _TOLERANCE_OF_LARGE
+        content = _CONTENT if room >= _NEAR_THE_FLOOR * work.floor_bytes else _CONTENT_NEAR_THE_FLOOR
+        return Options(limits.seed, _MOVES, _ROUNDS, tolerance, content, slack, limits.keep_going)
+
+    def _room(self) -> int:
+        """Return the bytes to plan for; at the floor itself the last rounding is left to the layout."""
+        room, widest = (room(self.limits.budget_bytes) for room in (self.body.room, self.body.widest_room))
+        return widest if room < self.body.work.floor_bytes else room
+
+    def _take(self, standing: Standing, attempts: int) -> None:
+        """Lay out what was found; what cannot be laid out is repaired for a little less room until it can."""
+        codes, cost, room = standing.codes, standing.cost or 0, self._room()
+        for attempt in range(attempts):
+            if codes is None or (self.cost is not None and cost >= self.cost):
                 return
-            room -= max(over, room // 256)
+            over = self._lay_out(codes, cost)
+            if over <= 0:
+                return
+            room -= max(over, room // 256) << max(0, attempt - 1)
             codes, cost = self._leaner(codes, room)
 
     def _leaner(self, codes: Row[int], room: int) -> tuple[Row[int] | None, int]:
@@ -126,7 +150,8 @@ class _Attempt:
             return None, 0
         fill(line, room, forever)
         improver = Improver(work, room, None, line.codes, limits.seed)
-        for _ in range(_MOVES if limits.keep_going() else 0):
+        moves = _MOVES * _LARGE // max(_LARGE, 4 * work.nodes)  # each takes as long as the graph
+        for _ in range(moves if limits.keep_going() else 0):
             improver.move(limits.keep_going)
         return improver.best, improver.best_cost
 
