@@ -11,7 +11,7 @@ from hedgerow_agent.core.data import Dataset, augmentation
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.training import Schedule, TrainingRun
-from hedgerow_plans.methods.catalogue import Bias, Full, LiteResidual, Lora, Method
+from hedgerow_plans.methods.catalogue import Full, LiteResidual, Lora, Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Plan, Program
 from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
@@ -24,38 +24,44 @@ from hedgerow_plans.training.schedules import Cosine
 from support.digits import digits
 
 BATCH = 32
-BASE_SAMPLES = 800
-CHANNELS = 64
+BASE_SAMPLES, FIELD_SAMPLES = 700, 700
+"""What the base model learns from, and what a device has; the others are held out and decide nothing."""
+
+CHANNELS = 16
 PLENTY = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a method is used: the fewer numbers it trains, the larger steps it can take, and the more it needs.
-
-    Width of the network, angle and epochs were chosen by looking at the held-out figures, so these flatter biases.
-    """
+    """How a method is used: the fewer numbers it trains, the larger steps it can take."""
 
     method: Method
     learning_rate: float
-    epochs: int
+    epochs: int = 30
 
 
-FULL = Recipe(Full(), 0.003, 15)
+FULL = Recipe(Full(), 0.003)
 RECIPES = {
-    "lora": Recipe(Lora(2), 0.01, 15),
-    "bias": Recipe(Bias(), 0.1, 100),
-    "tinytl": Recipe(LiteResidual(), 0.01, 15),
+    "lora": Recipe(Lora(2), 0.03),
+    "bias": Recipe(LiteResidual(residuals=False), 0.03),
+    "tinytl": Recipe(LiteResidual(), 0.01),
 }
+"""Rates are the best of 0.001, 0.003, 0.01 and 0.03 on what a device keeps apart of its own samples
+(`Adapted.on_validation`, the mean over both drifts); what is held out was looked at afterwards, once.
+
+Biases train together with the last layer, as in TinyTL. Alone they cannot turn a filter's sign, and fall short of nine
+tenths where an image is inverted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """What a method came to, on samples that it was not trained on."""
+    """What a method came to, on samples that neither training nor the choice of recipes has seen."""
 
     before: float
     after: float
     trained_numbers: int
+    on_validation: float  # after training, on what the device keeps apart
 
     @property
     def gain(self) -> float:
@@ -83,7 +89,7 @@ def base_model() -> dict[str, Array]:
         degrees = (word % 2001 / 1000 - 1) * 20
         sample[...] = ndimage.rotate(sample, degrees, axes=(2, 1), reshape=False, order=1)
 
-    clean, _ = _halves()
+    clean, _, _ = _parts()
     augment = augmentation.together([tilt, augmentation.shift(1), augmentation.noise(0.2)])
     executor = Executor(_program(Full()), {}, seed=1)
     run = TrainingRun(executor, clean, Schedule(40, 0.003, 1, Cosine(10), augment))
@@ -95,26 +101,27 @@ def base_model() -> dict[str, Array]:
 @cache
 def adapt(drift: str, recipe: Recipe) -> Adapted:
     """Train the base model on drifted digits that it never saw."""
-    _, field = _halves()
-    data = Dataset(DRIFTS[drift](field.x), field.y)
+    _, field, held_out = (Dataset(DRIFTS[drift](part.x), part.y) for part in _parts())
     executor = Executor(_program(recipe.method), base_model(), seed=1)
-    run = TrainingRun(executor, data, Schedule(recipe.epochs, recipe.learning_rate, 1, Cosine(10)))
-    before = _held_out_accuracy(run)
+    run = TrainingRun(executor, field, Schedule(recipe.epochs, recipe.learning_rate, 1, Cosine(10)))
+    before = executor.evaluate(held_out.x, held_out.y).accuracy or 0.0
     while not run.done:
         run.run_step()
+    after = executor.evaluate(held_out.x, held_out.y).accuracy or 0.0
     numbers = sum(tensor.size for tensor in executor.delta().values())
-    return Adapted(before, _held_out_accuracy(run), numbers)
+    return Adapted(before, after, numbers, _kept_apart(run))
 
 
-def _held_out_accuracy(run: TrainingRun) -> float:
+def _kept_apart(run: TrainingRun) -> float:
     parts = (run.validate(), run.test())
     return sum((part.accuracy or 0) * part.count for part in parts) / sum(part.count for part in parts)
 
 
-def _halves() -> tuple[Dataset, Dataset]:
+def _parts() -> tuple[Dataset, ...]:
+    """Return what the base model learns from, what devices have, and what is held out."""
     order = np.random.default_rng(0).permutation(len(digits().y))
-    clean, field = order[:BASE_SAMPLES], order[BASE_SAMPLES:]
-    return Dataset(digits().x[clean], digits().y[clean]), Dataset(digits().x[field], digits().y[field])
+    chosen = np.split(order, (BASE_SAMPLES, BASE_SAMPLES + FIELD_SAMPLES))
+    return tuple(Dataset(digits().x[part], digits().y[part]) for part in chosen)
 
 
 def _program(method: Method) -> Program:
