@@ -18,7 +18,7 @@ from support.programs import with_keep_all
 from support.sampling import THOROUGH, sample
 from support.zoo_ladders import METHODS, PAIRS, REDUCED, SEED, Pair, batch_of, graph_of, ladder, weights_of
 
-RATE = 0.01
+RATE = 1e-4
 ALLOWED_BYTES = 256 * 1024
 LARGE = {
     *("vgg11", "vgg16", "vgg19", "resnet18", "resnet34", "resnet50", "densenet121", "inceptionv3", "mobilenetv1"),
