@@ -80,7 +80,9 @@ def test_a_step_subtracts_the_gradient_from_the_delta_alone(model: str, method: 
     assert moved <= set(adapted.delta)
     statistics = running_statistics.names(adapted.graph)
     trained = {name: found[name] for name in adapted.delta if name not in statistics}
-    assert len(moved) >= 0.9 * len(adapted.delta)  # a key's bias, for one, has a gradient of zero
+    # a key's bias adds the same to all scores of a query, and one before batch statistics goes with the mean
+    felt = [name for name in adapted.delta if not name.endswith("key.bias")]
+    assert len(moved) >= 0.9 * len(felt)
     check_slopes(graphs.direct, arrays, trained)
 
 

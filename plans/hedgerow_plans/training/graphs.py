@@ -15,6 +15,7 @@ from hedgerow_plans.training import folded_updates, forward_only, modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
 from hedgerow_plans.training.clipping import CLIPPING_PREFIXES, Clipping
 from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
+from hedgerow_plans.training.narrowing import narrowed
 from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
 
@@ -53,7 +54,7 @@ def differentiate(
 ) -> TrainingGraphs:
     """Return the graphs that train a forward graph's trainable tensors, or raise a sentence."""
     _check_forward(graph, batch_size)
-    forward = pruned(graph)
+    forward = pruned(narrowed(graph))
     trainable = tuple(tensor for tensor in graph.tensors if tensor.role is Role.TRAINABLE)
     _check_reached(trainable, forward)
     tensors = forward.by_name()
