@@ -102,7 +102,7 @@ def test_more_memory_never_costs_more() -> None:
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
-    problem = random_layered_graph(random.Random(5), 60, width=6)
+    problem = random_layered_graph(random.Random(5), 24, width=4)
     request = Request(keep_all_peak(problem) * 8 // 10, reproducible=True, seed=7)
     first, second = plan_bare(problem, request), plan_bare(problem, request)
     assert isinstance(first, BarePlan)
