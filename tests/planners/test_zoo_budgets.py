@@ -21,7 +21,7 @@ LIMIT_SECONDS = 10.0
 ROUNDING = 1e-6  # what two strategies may differ by in the last bytes they page
 NETWORKS = zoo.names() if THOROUGH else ("ds-cnn", "resnet8")
 
-pytestmark = pytest.mark.timeout(0)  # in full it is long
+pytestmark = pytest.mark.timeout(600)  # for each network
 
 
 @cache
