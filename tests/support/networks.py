@@ -34,7 +34,7 @@ PLENTY = 2**40
 ENOUGH = LEAST_BUDGET_BYTES - 1
 """More than small models need, and little enough that every budget up to it plans the same graphs."""
 
-UNHURRIED = settings(max_examples=repetitions(20, 100), deadline=None)
+UNHURRIED = settings(max_examples=repetitions(20, 200), deadline=None)
 """Planning takes as long as it takes on a busy machine; fewer examples, each a whole job."""
 
 
