@@ -76,6 +76,29 @@ CHECKS: tuple[Check, ...] = (
         ("make", "bench"),
     ),
     Check(
+        "planners-optima",
+        "1,000 graphs of up to 11 nodes against exhaustive search: no bound above the optimum, 99.5 % reached; more "
+        "memory never costs more; POET's graphs, facts and listed budgets; bad problems are sentences",
+        (*PYTEST, "tests/planners/test_bare_problems.py", "tests/accounting/test_poet.py"),
+    ),
+    Check(
+        "planners-zoo",
+        "every network at 90, 75, 50 and 35 % of keep-all: verified, gaps within their bounds, no strategy cheaper",
+        (*PYTEST, "tests/planners/test_zoo_budgets.py"),
+        timeout_seconds=3 * 3600,
+    ),
+    Check(
+        "planners-lists",
+        "10,000 random graphs with no plan rejected, 50 wide ones, four of 5,000 nodes, ResNet-50 and BERT on 3 chips",
+        (*PYTEST, "tests/planners/test_long_lists.py"),
+        timeout_seconds=3 * 3600,
+    ),
+    Check(
+        "planners-strategies",
+        "layouts, ladders and strategies on many more examples; the same seed gives the same plan; sparse updates",
+        (*PYTEST, "tests/planning"),
+    ),
+    Check(
         "core-speed",
         "a training step takes no larger share of PyTorch's time and memory than was promised",
         ("make", "bench-core"),

@@ -101,8 +101,16 @@ def test_more_memory_never_costs_more() -> None:
         assert costs == sorted(costs, reverse=True)
 
 
-def test_the_same_seed_gives_the_same_plan() -> None:
-    problem = random_layered_graph(random.Random(5), 60, width=6)
+def test_the_same_seed_and_move_limit_give_the_same_plan() -> None:
+    work = bare_workload(random_layered_graph(random.Random(5), 60, width=6))
+    options = Options(seed=7, rounds=2, moves=40)
+    first, second = (search(work, work.keep_all_bytes * 8 // 10, None, options) for _ in range(2))
+    assert first.codes is not None
+    assert (first.codes, first.bound) == (second.codes, second.bound)
+
+
+def test_a_reproducible_request_gives_the_same_steps_twice() -> None:
+    problem = random_training_graph(random.Random(5), 12, paging=True)
     request = Request(keep_all_peak(problem) * 8 // 10, reproducible=True, seed=7)
     first, second = plan_bare(problem, request), plan_bare(problem, request)
     assert isinstance(first, BarePlan)

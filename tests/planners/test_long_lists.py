@@ -93,7 +93,7 @@ def test_no_strategy_emits_a_plan_that_is_rejected_and_layouts_meet_what_is_live
 
 def layered(seed: int) -> BareProblem:
     source = random.Random(seed)
-    return random_layered_graph(source, source.randint(100, 1000 if THOROUGH else 300), width=source.randint(4, 16))
+    return random_layered_graph(source, source.randint(100, 1000 if THOROUGH else 150), width=source.randint(4, 16))
 
 
 @pytest.mark.timeout(repetitions(600, 3 * 3600))
@@ -138,10 +138,10 @@ CHIPS = [
 
 
 @pytest.mark.skipif(not POET.is_dir(), reason="the published graphs are not beside this repository")
-@pytest.mark.parametrize(("net", "chip", "percent"), sample(CHIPS, 2))
+@pytest.mark.parametrize(("net", "chip", "percent"), sample(CHIPS, 1))
 def test_large_published_graphs_get_verified_plans(net: str, chip: str, percent: int) -> None:
     problem = read_problem(POET / f"{net}-{chip}.json")
     budget = bare_workload(problem).keep_all_bytes * percent // 100
-    found = plan_bare(problem, Request(budget, 1.5, time_limit_seconds=repetitions(8, 28)))
+    found = plan_bare(problem, Request(budget, 1.5, time_limit_seconds=repetitions(8, 28), tolerance=0.001))
     assert isinstance(found, BarePlan)
     print(f"FIGURE {net}-{chip} at {percent} %: gap {100 * found.gap:.4f} % in {found.seconds:.1f} s")

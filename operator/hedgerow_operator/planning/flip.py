@@ -1,7 +1,7 @@
 """The policy flip: the same graph and budget are best recomputed on one chip and best paged on another."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hedgerow_operator.planning.bare import BarePlan, Request, plan_bare
@@ -41,9 +41,9 @@ class Policy:
         return "recomputes" if self.recomputing_joules > self.paging_joules else "pages"
 
 
-def policies() -> Iterator[Policy]:
+def policies(instances: Iterable[tuple[str, int]] = INSTANCES) -> Iterator[Policy]:
     """Plan every instance on every chip; moves are counted, so the table is the same every time."""
-    for network, budget_bytes in INSTANCES:
+    for network, budget_bytes in instances:
         for chip in CHIPS:
             posed = problem(network, chip)
             request = Request(budget_bytes, DEADLINE_FACTOR, reproducible=True)

@@ -51,12 +51,8 @@ def _resnet18_cifar() -> list[Layer]:
         _normed(stack, channels, 3, stride, 1)
         path = _normed(stack, channels, 3, 1, 1)
         stack.convolve(channels, 3, stride, 1, before)
-        stack.normalise()
-        stack.sum(path)
-        stack.rectify()
-    stack.pool(8, 8)
-    stack.flatten()
-    return _classified(stack, 10)
+        _joined(stack, path)
+    return _pooled(stack, 8, 10)
 
 
 def _resnet18() -> list[Layer]:
@@ -64,12 +60,8 @@ def _resnet18() -> list[Layer]:
     for channels, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
         first = _normed(stack, channels, 3, stride, 1)
         stack.convolve(channels, 3, 1, 1)
-        stack.normalise()
-        stack.sum(first)
-        stack.rectify()
-    stack.pool(7, 7)
-    stack.flatten()
-    return _classified(stack, 1000)
+        _joined(stack, first)
+    return _pooled(stack, 7, 1000)
 
 
 def _resnet50() -> list[Layer]:
@@ -79,12 +71,8 @@ def _resnet50() -> list[Layer]:
             first = _normed(stack, channels, 1, stride if number == 0 else 1, 0)
             _normed(stack, channels, 3, 1, 1)
             stack.convolve(4 * channels, 1)
-            stack.normalise()
-            stack.sum(first)
-            stack.rectify()
-    stack.pool(7, 7)
-    stack.flatten()
-    return _classified(stack, 1000)
+            _joined(stack, first)
+    return _pooled(stack, 7, 1000)
 
 
 def _image_stem() -> Stack:
@@ -100,6 +88,19 @@ def _normed(stack: Stack, channels: int, window: int, stride: int, padding: int)
     stack.convolve(channels, window, stride, padding)
     stack.normalise()
     return stack.rectify()
+
+
+def _joined(stack: Stack, path: int) -> None:
+    """End a residual block."""
+    stack.normalise()
+    stack.sum(path)
+    stack.rectify()
+
+
+def _pooled(stack: Stack, side: int, classes: int) -> list[Layer]:
+    stack.pool(side, side)
+    stack.flatten()
+    return _classified(stack, classes)
 
 
 def _classified(stack: Stack, classes: int) -> list[Layer]:

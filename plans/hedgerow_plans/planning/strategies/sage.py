@@ -7,24 +7,20 @@ the batch; a mix is one micro-batch size with its own checkpointing.
 from collections.abc import Iterable
 
 from hedgerow_plans.plan import Infeasible, Plan
-from hedgerow_plans.planning.abstract.workload import Workload
 from hedgerow_plans.planning.problem import Problem
-from hedgerow_plans.planning.sequence import Sequence
-from hedgerow_plans.planning.strategies.capacities import over_capacities
-from hedgerow_plans.planning.strategies.eviction import Candidate, evict_on_demand
-from hedgerow_plans.planning.strategies.limits import KeepGoing, Limits, first_that_fits, forever
+from hedgerow_plans.planning.strategies.evicting import Evicting
+from hedgerow_plans.planning.strategies.eviction import Candidate
+from hedgerow_plans.planning.strategies.limits import Limits
 
 NAME = "sage"
 
 
-def plan(problem: Problem, limits: Limits) -> Plan | Infeasible:
-    """Plan with checkpointing at the problem's own micro-batch."""
-    return first_that_fits(problem, sequences(problem, limits.keep_going), NAME, limits)
+def _score(candidate: Candidate) -> float:
+    return (candidate.cost + 1) / (candidate.size + 1)
 
 
-def sequences(problem: Problem, keep_going: KeepGoing = forever) -> list[Sequence]:
-    """Return what a row of capacities leads to, cheapest first."""
-    return over_capacities(problem, schedule, keep_going)
+_STRATEGY = Evicting(NAME, _score)
+plan, sequences, schedule = _STRATEGY.plan, _STRATEGY.sequences, _STRATEGY.schedule
 
 
 def plan_mix(problems: Iterable[Problem], limits: Limits) -> Plan | Infeasible:
@@ -35,12 +31,3 @@ def plan_mix(problems: Iterable[Problem], limits: Limits) -> Plan | Infeasible:
         return min(plans, key=lambda fit: (fit.promise.step_picojoules, fit.promise.step_nanoseconds))
     refusals = [result for result in results if isinstance(result, Infeasible)]
     return min(refusals, key=lambda refusal: refusal.needed_bytes)
-
-
-def schedule(work: Workload, capacity_bytes: int) -> list[int] | None:
-    """Return operation codes within a capacity, if this order of eviction finds any."""
-    return evict_on_demand(work, capacity_bytes, _score)
-
-
-def _score(candidate: Candidate) -> float:
-    return (candidate.cost + 1) / (candidate.size + 1)
