@@ -1,4 +1,4 @@
-"""Finds and loads the shared library, and gives it the BLAS that numpy has loaded already."""
+"""The shared library, ready to be called, with the BLAS that numpy has loaded already."""
 
 import ctypes
 import functools
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hedgerow_agent.core.native.blas import Blas, find_blas
-from hedgerow_agent.core.native.layout import ABI, Record, Refusal, Region
-
-FILE = Path(__file__).parent / "libhedgerow.so"
+from hedgerow_agent.core.native.layout import Record, Refusal, Region
+from hedgerow_agent.core.native.opening import FILE, Unavailable, open_library
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +35,12 @@ class Library:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Unavailable:
-    """Why there is no compiled backend, as a sentence."""
-
-    reason: str
-
-
 @functools.cache
 def load(path: Path = FILE) -> Library | Unavailable:
     """Load the library, once for a path."""
-    if not path.exists():
-        return Unavailable(f"The compiled backend is not installed ({path} is missing); training goes on in numpy.")
-    try:
-        handle = ctypes.CDLL(str(path))
-        version = int(handle.hedgerow_abi_version())
-    except (OSError, AttributeError) as error:
-        return Unavailable(f"The compiled backend {path} cannot be loaded ({error}); training goes on in numpy.")
-    if version != ABI:
-        return Unavailable(
-            f"The compiled backend {path} has version {version} and this agent needs {ABI}; training goes on in numpy."
-        )
+    handle = open_library(path)
+    if isinstance(handle, Unavailable):
+        return handle
     _declare(handle)
     names = [handle.hedgerow_operator_name(op).decode() for op in range(handle.hedgerow_operator_count())]
     library = Library(handle, path, {name: op for op, name in enumerate(names)}, find_blas())
@@ -66,7 +50,6 @@ def load(path: Path = FILE) -> Library | Unavailable:
 
 def _declare(handle: ctypes.CDLL) -> None:
     """Tell ctypes what functions take and give."""
-    handle.hedgerow_instruction_set.restype = ctypes.c_char_p
     handle.hedgerow_operator_name.restype = ctypes.c_char_p
     handle.hedgerow_use_instruction_set.argtypes = (ctypes.c_char_p,)
     handle.hedgerow_use_blas.argtypes = (ctypes.c_void_p, ctypes.c_int32)
