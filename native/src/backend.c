@@ -2,31 +2,26 @@
 #include <string.h>
 
 #include "kernel.h"
+#include "processor.h"
 
 extern const hedgerow_table hedgerow_table_baseline;
-#ifdef HEDGEROW_WITH_AVX2
+
+/* A second table, for machines that have more than the least that a wheel promises to run on. */
+#if defined(HEDGEROW_WITH_AVX2)
 extern const hedgerow_table hedgerow_table_avx2;
+#define RICHER (&hedgerow_table_avx2)
+#elif defined(HEDGEROW_WITH_NEON)
+extern const hedgerow_table hedgerow_table_neon;
+#define RICHER (&hedgerow_table_neon)
+#else
+#define RICHER (&hedgerow_table_baseline)
 #endif
 
 static const hedgerow_table *current;
 
-static bool has_avx2(void) {
-#ifdef HEDGEROW_WITH_AVX2
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
-#endif
-}
-
 const hedgerow_table *hedgerow_current_table(void) {
-    if (current == NULL) {
-        current = &hedgerow_table_baseline;
-#ifdef HEDGEROW_WITH_AVX2
-        if (has_avx2())
-            current = &hedgerow_table_avx2;
-#endif
-    }
+    if (current == NULL)
+        current = hedgerow_has_richer_set() ? RICHER : &hedgerow_table_baseline;
     return current;
 }
 
@@ -35,18 +30,11 @@ int32_t hedgerow_abi_version(void) { return HEDGEROW_ABI; }
 const char *hedgerow_instruction_set(void) { return hedgerow_current_table()->instruction_set; }
 
 int32_t hedgerow_use_instruction_set(const char *name) {
-    if (strcmp(name, hedgerow_table_baseline.instruction_set) == 0) {
-        current = &hedgerow_table_baseline;
-        return 0;
-    }
-#ifdef HEDGEROW_WITH_AVX2
-    if (strcmp(name, hedgerow_table_avx2.instruction_set) == 0 && has_avx2()) {
-        current = &hedgerow_table_avx2;
-        return 0;
-    }
-#endif
-    (void)has_avx2;
-    return -1;
+    bool richer = hedgerow_has_richer_set() && strcmp(name, RICHER->instruction_set) == 0;
+    if (!richer && strcmp(name, hedgerow_table_baseline.instruction_set) != 0)
+        return -1;
+    current = richer ? RICHER : &hedgerow_table_baseline;
+    return 0;
 }
 
 int32_t hedgerow_operator_count(void) { return hedgerow_table_baseline.count; }
