@@ -1,6 +1,7 @@
 /* Convolutions of images by pixels (rows, columns, samples, channels): for each position of the window, a product of
  * the pixels where it meets the image with a matrix of the weight. Rows of the product are found by a list, so that
- * nothing is unfolded or copied; what hangs over the edge is never computed.
+ * nothing is unfolded or copied; what hangs over the edge is never computed. The weight goes through four panels of
+ * sixteen columns, a thread's own 64 KiB on its stack, so that whole cache lines are read of each of its rows.
  *
  * Sizes: samples, channels, outputs, the window, whether the weight lies by positions (position, channel, output) or
  * as its shape says (output, channel, position).
@@ -9,7 +10,7 @@
 #include "windows.h"
 
 enum { CONV_SAMPLES, CONV_CHANNELS, CONV_OUTPUTS, CONV_WINDOW, CONV_BY_TAPS = CONV_WINDOW + WINDOW_SIZES };
-enum { LIST_ROWS = 480 };
+enum { LIST_ROWS = 252, BLOCK_PANELS = 4, BLOCK_DEPTH = 256, BLOCK_COLUMNS = BLOCK_PANELS * TILE_COLUMNS };
 
 typedef struct {
     int64_t image, weight, result; /* elements */
@@ -81,19 +82,24 @@ static int64_t pairs_next(pairs *p) {
     return count;
 }
 
-/* A panel of the weight: `depth` rows of up to sixteen columns. */
+/* Up to four panels of the weight: `depth` rows of up to sixteen columns each. */
 static void pack_weight(const float *from, int64_t row_step, int64_t column_step, int64_t depth, int64_t columns,
-                        float *panel) {
-    if (columns < TILE_COLUMNS)
-        memset(panel, 0, (size_t)(depth * TILE_COLUMNS) * sizeof *panel);
+                        float *panels) {
+    if (columns % TILE_COLUMNS != 0)
+        memset(panels + columns / TILE_COLUMNS * BLOCK_DEPTH * TILE_COLUMNS, 0,
+               (size_t)(depth * TILE_COLUMNS) * sizeof *panels);
     if (column_step == 1) {
         for (int64_t row = 0; row < depth; row++)
-            memcpy(panel + row * TILE_COLUMNS, from + row * row_step, (size_t)columns * sizeof *panel);
+            for (int64_t column = 0; column < columns; column += TILE_COLUMNS)
+                memcpy(panels + column * BLOCK_DEPTH + row * TILE_COLUMNS, from + row * row_step + column,
+                       (size_t)least(TILE_COLUMNS, columns - column) * sizeof *panels);
         return;
     }
-    for (int64_t column = 0; column < columns; column++)
+    for (int64_t column = 0; column < columns; column++) {
+        float *panel = panels + column / TILE_COLUMNS * TILE_COLUMNS * BLOCK_DEPTH + column % TILE_COLUMNS;
         for (int64_t row = 0; row < depth; row++)
-            panel[row * TILE_COLUMNS + column] = from[row * row_step + column * column_step];
+            panel[row * TILE_COLUMNS] = from[row * row_step + column * column_step];
+    }
 }
 
 #define LISTED_TILE(rows)                                                                                              \
@@ -138,32 +144,32 @@ typedef struct {
 
 /* Add to some columns of `to` the products of `from` with every matrix of the weight. */
 static void add_products(const hedgerow_call *call, const float *weight, side from, side to, extent columns) {
-    _Alignas(64) float panel[PANEL_DEPTH * TILE_COLUMNS];
+    _Alignas(64) float panels[BLOCK_DEPTH * BLOCK_COLUMNS];
     const int64_t *sizes = call->record.sizes;
     window w = window_at(sizes + CONV_WINDOW);
     weight_steps steps = steps_of(sizes, &w);
     int64_t depth_step = from.is_image ? steps.channel : steps.output;
     int64_t column_step = from.is_image ? steps.output : steps.channel;
     pairs list;
-    for (int64_t column = columns.first; column < columns.end; column += TILE_COLUMNS) {
-        int64_t width = least(TILE_COLUMNS, columns.end - column);
+    for (int64_t column = columns.first; column < columns.end; column += BLOCK_COLUMNS)
         for (int64_t tap = 0; tap < w.kh * w.kw; tap++)
-            for (int64_t first = 0; first < from.width; first += PANEL_DEPTH) {
-                int64_t depth = least(PANEL_DEPTH, from.width - first), count;
+            for (int64_t first = 0; first < from.width; first += BLOCK_DEPTH) {
+                int64_t width = least(BLOCK_COLUMNS, columns.end - column);
+                int64_t depth = least(BLOCK_DEPTH, from.width - first), count;
                 pairs_begin(&list, &w, sizes[CONV_SAMPLES], tap);
                 if (list.row == list.down.end)
                     break;
                 pack_weight(weight + tap * steps.tap + first * depth_step + column * column_step, depth_step,
-                            column_step, depth, width, panel);
+                            column_step, depth, width, panels);
                 const int32_t *source = from.is_image ? list.image : list.result;
                 const int32_t *target = from.is_image ? list.result : list.image;
                 while ((count = pairs_next(&list)) > 0)
                     for (int64_t row = 0; row < count; row += TILE_ROWS)
-                        LISTED_TILES[least(TILE_ROWS, count - row)](from.at + first, from.width, source + row, panel,
-                                                                    depth, to.at + column, to.width, target + row,
-                                                                    width);
+                        for (int64_t panel = 0; panel < width; panel += TILE_COLUMNS)
+                            LISTED_TILES[least(TILE_ROWS, count - row)](
+                                from.at + first, from.width, source + row, panels + panel * BLOCK_DEPTH, depth,
+                                to.at + column + panel, to.width, target + row, least(TILE_COLUMNS, width - panel));
             }
-    }
 }
 
 static void set_columns(float *at, int64_t rows, int64_t width, extent columns, const float *row) {
@@ -277,35 +283,43 @@ static void clear_weights(float *out, weight_steps steps, int64_t channels, int6
         put_weights(out + channel * steps.channel, steps.output, zeros(), zeros(), columns, false);
 }
 
+/* Panels of the gradient: the listed pixels, sixteen outputs each. */
+static void pack_gradient(const float *gradient, int64_t outputs, const int32_t *list, int64_t count, int64_t columns,
+                          float *panels) {
+    if (columns % TILE_COLUMNS != 0)
+        memset(panels + columns / TILE_COLUMNS * LIST_ROWS * TILE_COLUMNS, 0,
+               (size_t)(count * TILE_COLUMNS) * sizeof *panels);
+    for (int64_t row = 0; row < count; row++)
+        for (int64_t column = 0; column < columns; column += TILE_COLUMNS)
+            memcpy(panels + column * LIST_ROWS + row * TILE_COLUMNS, gradient + list[row] * outputs + column,
+                   (size_t)least(TILE_COLUMNS, columns - column) * sizeof *panels);
+}
+
 static void run_conv_grad_weight(const hedgerow_call *call, int64_t first, int64_t end, int part) {
-    _Alignas(64) float panel[LIST_ROWS * TILE_COLUMNS];
+    _Alignas(64) float panels[LIST_ROWS * BLOCK_COLUMNS];
     const int64_t *sizes = call->record.sizes;
     int64_t channels = sizes[CONV_CHANNELS], outputs = sizes[CONV_OUTPUTS];
     window w = window_at(sizes + CONV_WINDOW);
     weight_steps steps = steps_of(sizes, &w);
     const float *gradient = call->at[0], *image = call->at[1];
     pairs list;
-    for (int64_t column = first; column < end; column += TILE_COLUMNS) {
-        int64_t columns = least(TILE_COLUMNS, end - column);
-        for (int64_t tap = 0; tap < w.kh * w.kw; tap++) {
+    for (int64_t tap = 0; tap < w.kh * w.kw; tap++)
+        for (int64_t column = first; column < end; column += BLOCK_COLUMNS) {
+            int64_t width = least(BLOCK_COLUMNS, end - column), count;
             float *out = (float *)call->at[2] + tap * steps.tap + column * steps.output;
             bool add = false;
-            int64_t count;
             pairs_begin(&list, &w, sizes[CONV_SAMPLES], tap);
-            if (columns < TILE_COLUMNS)
-                memset(panel, 0, sizeof panel);
             for (; (count = pairs_next(&list)) > 0; add = true) {
-                for (int64_t row = 0; row < count; row++)
-                    memcpy(panel + row * TILE_COLUMNS, gradient + list.result[row] * outputs + column,
-                           (size_t)columns * sizeof *panel);
+                pack_gradient(gradient + column, outputs, list.result, count, width, panels);
                 for (int64_t channel = 0; channel < channels; channel += TILE_ROWS)
-                    WEIGHT_TILES[least(TILE_ROWS, channels - channel)](image + channel, channels, list.image, panel,
-                                                                       count, out + channel * steps.channel, steps,
-                                                                       columns, add);
+                    for (int64_t panel = 0; panel < width; panel += TILE_COLUMNS)
+                        WEIGHT_TILES[least(TILE_ROWS, channels - channel)](
+                            image + channel, channels, list.image, panels + panel * LIST_ROWS, count,
+                            out + channel * steps.channel + panel * steps.output, steps,
+                            least(TILE_COLUMNS, width - panel), add);
             }
-            if (!add)
-                clear_weights(out, steps, channels, columns);
+            for (int64_t panel = 0; !add && panel < width; panel += TILE_COLUMNS)
+                clear_weights(out + panel * steps.output, steps, channels, least(TILE_COLUMNS, width - panel));
         }
-    }
     (void)part;
 }

@@ -10,6 +10,7 @@
 #include "vector.h"
 
 enum { CHANNELS_PIXELS, CHANNELS_COUNT, CHANNELS_STRANDS };
+enum { MOMENT_BLOCK = 4 * LANES, MOMENT_PIXELS = 32 };
 
 typedef struct {
     int64_t first, end;
@@ -114,8 +115,6 @@ static void run_join(const hedgerow_call *call, int64_t first, int64_t end, int 
     }
     (void)part;
 }
-
-enum { MOMENT_BLOCK = 4 * LANES, MOMENT_PIXELS = 32 };
 
 /* Mean and sum of squares around it of some pixels of one block of channels: blocks of pixels are near enough to be
  * looked at twice, and are joined as Chan, Golub and LeVeque do. */
@@ -288,8 +287,9 @@ static hedgerow_verdict check_strand_products(const hedgerow_record *record, int
     return verdict == HEDGEROW_FINE ? check.verdict : verdict;
 }
 
-static void products_of(const float *gradient, const float *x, const float *mean, int64_t pixels, int64_t channels,
-                        int64_t width, float *along, float *level) {
+static void add_products_of(const float *gradient, const float *x, const float *mean, int64_t pixels, int64_t channels,
+                            float *along, float *level) {
+    const int64_t width = channels;
     int64_t at = 0;
     for (; at + 2 * LANES <= width; at += 2 * LANES) {
         vec centre[2] = {load(mean + at), load(mean + at + LANES)};
@@ -309,9 +309,10 @@ static void products_of(const float *gradient, const float *x, const float *mean
                 levels[lane] += arriving;
             }
         for (int lane = 0; lane < 2; lane++) {
-            store(along + at + lane * LANES, sums[lane] + sums[lane + 2]);
+            int64_t place = at + lane * LANES;
+            store(along + place, load(along + place) + (sums[lane] + sums[lane + 2]));
             if (level != NULL)
-                store(level + at + lane * LANES, levels[lane] + levels[lane + 2]);
+                store(level + place, load(level + place) + (levels[lane] + levels[lane + 2]));
         }
     }
     for (; at + LANES <= width; at += LANES) {
@@ -321,9 +322,9 @@ static void products_of(const float *gradient, const float *x, const float *mean
             sum += arriving * (load(x + pixel * channels + at) - centre);
             total += arriving;
         }
-        store(along + at, sum);
+        store(along + at, load(along + at) + sum);
         if (level != NULL)
-            store(level + at, total);
+            store(level + at, load(level + at) + total);
     }
     for (; at < width; at++) {
         float sum = 0, total = 0;
@@ -332,9 +333,9 @@ static void products_of(const float *gradient, const float *x, const float *mean
             sum += arriving * (x[pixel * channels + at] - mean[at]);
             total += arriving;
         }
-        along[at] = sum;
+        along[at] += sum;
         if (level != NULL)
-            level[at] = total;
+            level[at] += total;
     }
 }
 
@@ -344,8 +345,13 @@ static void run_strand_products(const hedgerow_call *call, int64_t first, int64_
         span own = strand_of(pixels, call->record.sizes[CHANNELS_STRANDS], strand);
         int64_t from = own.first * channels;
         float *level = call->at[4] == NULL ? NULL : (float *)call->at[4] + strand * channels;
-        products_of((const float *)call->at[0] + from, (const float *)call->at[1] + from, call->at[2],
-                    own.end - own.first, channels, channels, (float *)call->at[3] + strand * channels, level);
+        float *along = (float *)call->at[3] + strand * channels;
+        memset(along, 0, (size_t)channels * sizeof *along);
+        if (level != NULL)
+            memset(level, 0, (size_t)channels * sizeof *level);
+        for (int64_t pixel = own.first; pixel < own.end; pixel += MOMENT_PIXELS, from += MOMENT_PIXELS * channels)
+            add_products_of((const float *)call->at[0] + from, (const float *)call->at[1] + from, call->at[2],
+                            least(MOMENT_PIXELS, own.end - pixel), channels, along, level);
     }
     (void)part;
 }

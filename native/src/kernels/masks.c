@@ -33,25 +33,41 @@ static uint8_t rectify_few(const float *x, float *y, int64_t count, float limit)
     return (uint8_t)bits;
 }
 
-static void run_rectify(const hedgerow_call *call, int64_t first, int64_t end, int part) {
-    const int64_t *sizes = call->record.sizes;
-    const float limit = (float)call->record.numbers[0];
+/* One row's part of a range of bytes. */
+typedef struct {
+    int64_t row, first, end;
+} stretch_of_bytes;
+
+static stretch_of_bytes next_bytes(const int64_t *sizes, int64_t at, int64_t end) {
+    int64_t row = at / sizes[MASK_BYTES], first = at - row * sizes[MASK_BYTES];
+    return (stretch_of_bytes){row, first, least(sizes[MASK_BYTES], first + end - at)};
+}
+
+static void rectify_row(const float *x, float *y, uint8_t *mask, int64_t elements, stretch_of_bytes own, float limit) {
     const ivec places = {128, 64, 32, 16, 8, 4, 2, 1};
-    uint8_t *mask = call->at[2];
-    for (int64_t at = first; at < end; at++) {
-        int64_t row = at / sizes[MASK_BYTES], element = at % sizes[MASK_BYTES] * 8;
-        int64_t count = least(8, sizes[MASK_ELEMENTS] - element);
-        const float *x = (const float *)call->at[0] + row * sizes[MASK_ELEMENTS] + element;
-        float *y = (float *)call->at[1] + row * sizes[MASK_ELEMENTS] + element;
+    for (int64_t at = own.first; at < own.end; at++) {
+        int64_t count = elements - 8 * at;
         if (count < 8) {
-            mask[at] = count > 0 ? rectify_few(x, y, count, limit) : 0;
+            mask[at] = count > 0 ? rectify_few(x + 8 * at, y + 8 * at, count, limit) : 0;
             continue;
         }
-        vec v = load(x);
+        vec v = load(x + 8 * at);
         ivec bits = (ivec)(v > zeros()) & (ivec)(v < spread(limit)) & places;
         mask[at] = (uint8_t)(((bits[0] + bits[4]) + (bits[2] + bits[6])) + ((bits[1] + bits[5]) + (bits[3] + bits[7])));
         v = choose((ivec)(v < zeros()), zeros(), v);
-        store(y, choose((ivec)(v > spread(limit)), spread(limit), v));
+        store(y + 8 * at, choose((ivec)(v > spread(limit)), spread(limit), v));
+    }
+}
+
+static void run_rectify(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    const int64_t *sizes = call->record.sizes;
+    while (first < end) {
+        stretch_of_bytes own = next_bytes(sizes, first, end);
+        rectify_row((const float *)call->at[0] + own.row * sizes[MASK_ELEMENTS],
+                    (float *)call->at[1] + own.row * sizes[MASK_ELEMENTS],
+                    (uint8_t *)call->at[2] + own.row * sizes[MASK_BYTES], sizes[MASK_ELEMENTS], own,
+                    (float)call->record.numbers[0]);
+        first += own.end - own.first;
     }
     (void)part;
 }
@@ -61,21 +77,28 @@ static hedgerow_verdict check_let_through(const hedgerow_record *record, int64_t
     return check_mask(record, units, 0, 1, 2);
 }
 
-static void run_let_through(const hedgerow_call *call, int64_t first, int64_t end, int part) {
-    const int64_t *sizes = call->record.sizes;
+static void let_through_row(const float *gradient, const uint8_t *mask, float *out, int64_t elements,
+                            stretch_of_bytes own) {
     const ivec places = {128, 64, 32, 16, 8, 4, 2, 1};
-    const uint8_t *mask = call->at[1];
-    for (int64_t at = first; at < end; at++) {
-        int64_t row = at / sizes[MASK_BYTES], element = at % sizes[MASK_BYTES] * 8;
-        int64_t count = least(8, sizes[MASK_ELEMENTS] - element);
-        const float *gradient = (const float *)call->at[0] + row * sizes[MASK_ELEMENTS] + element;
-        float *out = (float *)call->at[2] + row * sizes[MASK_ELEMENTS] + element;
+    for (int64_t at = own.first; at < own.end; at++) {
+        int64_t count = elements - 8 * at;
         if (count >= 8) {
             ivec set = ((mask[at] - (ivec){0}) & places) != 0;
-            store(out, (vec)((ivec)load(gradient) & set));
+            store(out + 8 * at, (vec)((ivec)load(gradient + 8 * at) & set));
         }
         for (int64_t few = 0; count < 8 && few < count; few++)
-            out[few] = mask[at] >> (7 - few) & 1 ? gradient[few] : 0;
+            out[8 * at + few] = mask[at] >> (7 - few) & 1 ? gradient[8 * at + few] : 0;
+    }
+}
+
+static void run_let_through(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    const int64_t *sizes = call->record.sizes;
+    while (first < end) {
+        stretch_of_bytes own = next_bytes(sizes, first, end);
+        let_through_row((const float *)call->at[0] + own.row * sizes[MASK_ELEMENTS],
+                        (const uint8_t *)call->at[1] + own.row * sizes[MASK_BYTES],
+                        (float *)call->at[2] + own.row * sizes[MASK_ELEMENTS], sizes[MASK_ELEMENTS], own);
+        first += own.end - own.first;
     }
     (void)part;
 }

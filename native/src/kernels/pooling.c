@@ -151,8 +151,31 @@ static int windows_of(const window *w, int64_t row, int64_t column, int64_t *win
     return found;
 }
 
+/* One row of the image where every pixel is in one window: 0, or the gradient of its window. */
+static void hand_over_row(const hedgerow_call *call, const window *w, int64_t unit) {
+    int64_t inner = call->record.sizes[POOL_INNER], row = unit % w->h;
+    int64_t pooled = (unit / w->h * w->oh + row / w->sh) * w->ow;
+    for (int64_t column = 0, across = 0; across < w->ow; across++) {
+        const float *gradient = (const float *)call->at[0] + (pooled + across) * inner;
+        const uint8_t *index = (const uint8_t *)call->at[1] + (pooled + across) * inner;
+        for (int64_t kw = 0; kw < w->kw; kw++, column++) {
+            int position = (int)(row % w->sh * w->kw + kw);
+            collect(&gradient, &index, &position, 1, inner, (float *)call->at[2] + (unit * w->w + column) * inner);
+        }
+    }
+}
+
+static bool every_pixel_in_one_window(const window *w) {
+    return w->sh == w->kh && w->sw == w->kw && w->ph == 0 && w->pw == 0 && w->oh * w->kh == w->h && w->ow * w->kw == w->w;
+}
+
 static void run_max_pool_grad(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     window w = window_at(call->record.sizes + POOL_WINDOW);
+    if (every_pixel_in_one_window(&w)) {
+        for (int64_t unit = first; unit < end; unit++)
+            hand_over_row(call, &w, unit);
+        return;
+    }
     int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
     const float *gradients[MOST_POSITIONS];
     const uint8_t *indices[MOST_POSITIONS];

@@ -265,26 +265,40 @@ static hedgerow_verdict check_wino_weight(const hedgerow_record *record, int64_t
     return check.verdict;
 }
 
+/* Planes of a weight lie a power of two apart, in the same few lines of a cache; so some numbers of all planes are
+ * made near at hand, and each plane's are then moved in one go. */
+enum { NEAR_NUMBERS = 64 };
+
+static void move_planes(float *restrict to, int64_t to_step, const float *restrict from, int64_t from_step,
+                        int64_t planes, int64_t count) {
+    for (int64_t plane = 0; plane < planes; plane++)
+        memcpy(to + plane * to_step, from + plane * from_step, (size_t)count * sizeof *to);
+}
+
 static void run_wino_weight(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    _Alignas(64) float w[9][NEAR_NUMBERS] = {{0}}, u[16][NEAR_NUMBERS];
     int64_t n = call->record.sizes[0];
-    const float *restrict w = call->at[0];
-    float *restrict u = call->at[1];
-    for (int64_t at = first; at < end; at++) {
-        float half[12];
-        for (int column = 0; column < 3; column++) {
-            float one = w[column * n + at], two = w[(3 + column) * n + at], three = w[(6 + column) * n + at];
-            half[column] = one;
-            half[3 + column] = 0.5F * (one + two + three);
-            half[6 + column] = 0.5F * (one - two + three);
-            half[9 + column] = three;
+    for (int64_t start = first; start < end; start += NEAR_NUMBERS) {
+        int64_t count = least(NEAR_NUMBERS, end - start);
+        move_planes(w[0], NEAR_NUMBERS, (const float *)call->at[0] + start, n, 9, count);
+        for (int64_t at = 0; at < NEAR_NUMBERS; at++) {
+            float half[12];
+            for (int column = 0; column < 3; column++) {
+                float one = w[column][at], two = w[3 + column][at], three = w[6 + column][at];
+                half[column] = one;
+                half[3 + column] = 0.5F * (one + two + three);
+                half[6 + column] = 0.5F * (one - two + three);
+                half[9 + column] = three;
+            }
+            for (int row = 0; row < 4; row++) {
+                float one = half[3 * row], two = half[3 * row + 1], three = half[3 * row + 2];
+                u[4 * row][at] = one;
+                u[4 * row + 1][at] = 0.5F * (one + two + three);
+                u[4 * row + 2][at] = 0.5F * (one - two + three);
+                u[4 * row + 3][at] = three;
+            }
         }
-        for (int row = 0; row < 4; row++) {
-            float one = half[3 * row], two = half[3 * row + 1], three = half[3 * row + 2];
-            u[4 * row * n + at] = one;
-            u[(4 * row + 1) * n + at] = 0.5F * (one + two + three);
-            u[(4 * row + 2) * n + at] = 0.5F * (one - two + three);
-            u[(4 * row + 3) * n + at] = three;
-        }
+        move_planes((float *)call->at[1] + start, n, u[0], NEAR_NUMBERS, 16, count);
     }
     (void)part;
 }
@@ -298,24 +312,27 @@ static hedgerow_verdict check_wino_weight_back(const hedgerow_record *record, in
 }
 
 static void run_wino_weight_back(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    _Alignas(64) float u[16][NEAR_NUMBERS] = {{0}}, w[9][NEAR_NUMBERS];
     int64_t n = call->record.sizes[0];
-    const float *restrict u = call->at[0];
-    float *restrict w = call->at[1];
-    for (int64_t at = first; at < end; at++) {
-        float half[12];
-        for (int column = 0; column < 4; column++) {
-            float one = u[column * n + at], two = u[(4 + column) * n + at];
-            float three = u[(8 + column) * n + at], four = u[(12 + column) * n + at];
-            half[column] = one + 0.5F * (two + three);
-            half[4 + column] = 0.5F * (two - three);
-            half[8 + column] = four + 0.5F * (two + three);
+    for (int64_t start = first; start < end; start += NEAR_NUMBERS) {
+        int64_t count = least(NEAR_NUMBERS, end - start);
+        move_planes(u[0], NEAR_NUMBERS, (const float *)call->at[0] + start, n, 16, count);
+        for (int64_t at = 0; at < NEAR_NUMBERS; at++) {
+            float half[12];
+            for (int column = 0; column < 4; column++) {
+                float one = u[column][at], two = u[4 + column][at], three = u[8 + column][at], four = u[12 + column][at];
+                half[column] = one + 0.5F * (two + three);
+                half[4 + column] = 0.5F * (two - three);
+                half[8 + column] = four + 0.5F * (two + three);
+            }
+            for (int row = 0; row < 3; row++) {
+                float one = half[4 * row], two = half[4 * row + 1], three = half[4 * row + 2], four = half[4 * row + 3];
+                w[3 * row][at] = one + 0.5F * (two + three);
+                w[3 * row + 1][at] = 0.5F * (two - three);
+                w[3 * row + 2][at] = four + 0.5F * (two + three);
+            }
         }
-        for (int row = 0; row < 3; row++) {
-            float one = half[4 * row], two = half[4 * row + 1], three = half[4 * row + 2], four = half[4 * row + 3];
-            w[3 * row * n + at] = one + 0.5F * (two + three);
-            w[(3 * row + 1) * n + at] = 0.5F * (two - three);
-            w[(3 * row + 2) * n + at] = four + 0.5F * (two + three);
-        }
+        move_planes((float *)call->at[1] + start, n, w[0], NEAR_NUMBERS, 9, count);
     }
     (void)part;
 }

@@ -66,6 +66,10 @@ class _Layer:
     def sizes(self) -> tuple[int, ...]:
         return (self.samples, self.channels, self.outputs, *self.window, int(self.by_taps))
 
+    def ring(self) -> Array | None:
+        """Return all scratch that is left, for rows that are copied near; None if there is none."""
+        return self.room.take(self.room.left) if self.room.left else None
+
     def draft(self, op: str, operands: tuple[Array | None, ...], units: int, grain: int = 1) -> Draft:
         return Draft(op, operands, self.sizes, units, self.work, grain=grain)
 
@@ -101,7 +105,8 @@ def _forward(call: Call, _block: Block) -> Drafts | None:
 def _forward_by_channels(layer: _Layer, bias: Array | None) -> Drafts | None:
     rows = layer.result.shape[2]
     if layer.result_order is Order.CHANNELS:
-        return (layer.draft("channels_forward", (layer.image, layer.weight, layer.result, bias), rows),)
+        operands = (layer.image, layer.weight, layer.result, bias, layer.ring())
+        return (layer.draft("channels_forward", operands, rows),)
     if layer.room.left < layer.weight.size:
         return None
     lines = layer.weight.size // layer.outputs
@@ -116,8 +121,9 @@ def _grad_input(call: Call, _block: Block) -> Drafts | None:
         return None
     operands = (layer.result, layer.weight, layer.image)
     if layer.image_order is Order.CHANNELS:
-        same = layer.result_order is Order.CHANNELS
-        return (layer.draft("channels_grad_input", operands, layer.image.shape[2]),) if same else None
+        if layer.result_order is not Order.CHANNELS:
+            return None
+        return (layer.draft("channels_grad_input", (*operands, None, layer.ring()), layer.image.shape[2]),)
     if layer.way is Way.DEPTHWISE:
         return _depthwise_grad_input(layer)
     if layer.pointwise:
@@ -145,7 +151,7 @@ def _grad_weight(call: Call, _block: Block) -> Drafts | None:
 
 def _grad_weight_by_channels(layer: _Layer) -> Drafts | None:
     if layer.result_order is Order.CHANNELS:
-        operands = (layer.result, layer.image, layer.weight)
+        operands = (layer.result, layer.image, layer.weight, None, layer.ring())
         return (layer.draft("channels_grad_weight", operands, layer.outputs, grain=4),)
     if layer.room.left < layer.weight.size:
         return None
