@@ -56,7 +56,9 @@ static hedgerow_verdict check_column_sums(const hedgerow_record *record, int64_t
 }
 
 /* Add up some columns, in four sums that are added at the end, so that additions need not wait for each other. */
-static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int64_t first, int64_t end, float *sums) {
+static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int64_t first, int64_t end, float factor,
+                        float *sums) {
+    const vec factors = spread(factor);
     int64_t column = first;
     for (; column + 2 * LANES <= end; column += 2 * LANES) {
         vec low[4] = {zeros(), zeros(), zeros(), zeros()}, high[4] = {zeros(), zeros(), zeros(), zeros()};
@@ -71,8 +73,8 @@ static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int6
             low[0] += load(at + row * columns);
             high[0] += load(at + row * columns + LANES);
         }
-        store(sums + column, (low[0] + low[1]) + (low[2] + low[3]));
-        store(sums + column + LANES, (high[0] + high[1]) + (high[2] + high[3]));
+        store(sums + column, ((low[0] + low[1]) + (low[2] + low[3])) * factors);
+        store(sums + column + LANES, ((high[0] + high[1]) + (high[2] + high[3])) * factors);
     }
     for (; column < end; column++) {
         float sum[4] = {0, 0, 0, 0};
@@ -82,11 +84,12 @@ static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int6
                 sum[lane] += matrix[(row + lane) * columns + column];
         for (; row < rows; row++)
             sum[0] += matrix[row * columns + column];
-        sums[column] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        sums[column] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) * factor;
     }
 }
 
 static void run_column_sums(const hedgerow_call *call, int64_t first, int64_t end, int part) {
-    sum_columns(call->at[0], call->record.sizes[0], call->record.sizes[1], first, end, call->at[1]);
+    sum_columns(call->at[0], call->record.sizes[0], call->record.sizes[1], first, end,
+                (float)call->record.numbers[0], call->at[1]);
     (void)part;
 }

@@ -32,13 +32,13 @@ static void pack_panel(const hedgerow_product *p, int64_t first_column, int64_t 
 
 /* Set or add the product of some rows of A and a panel, `rows` of them, known when this is compiled. */
 #define TILE(rows)                                                                                                     \
-    static void tile_of_##rows(left_side a, const float *panel, int64_t depth, float *c, int64_t ldc, int64_t columns, \
-                               bool add) {                                                                             \
+    static void tile_of_##rows(left_side a, const float *panel, int64_t panel_step, int64_t depth, float *c,           \
+                               int64_t ldc, int64_t columns, bool add) {                                                                             \
         vec low[rows], high[rows];                                                                                     \
         for (int row = 0; row < (rows); row++)                                                                         \
             low[row] = high[row] = zeros();                                                                            \
         for (int64_t step = 0; step < depth; step++) {                                                                 \
-            vec left = load(panel + step * TILE_COLUMNS), right = load(panel + step * TILE_COLUMNS + LANES);           \
+            vec left = load(panel + step * panel_step), right = load(panel + step * panel_step + LANES);               \
             for (int row = 0; row < (rows); row++) {                                                                   \
                 vec factor = spread(a.at[row * a.row + step * a.depth]);                                               \
                 low[row] += factor * left;                                                                             \
@@ -68,7 +68,7 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-typedef void (*tile_function)(left_side, const float *, int64_t, float *, int64_t, int64_t, bool);
+typedef void (*tile_function)(left_side, const float *, int64_t, int64_t, float *, int64_t, int64_t, bool);
 static const tile_function TILES[TILE_ROWS + 1] = {NULL,      tile_of_1, tile_of_2, tile_of_3,
                                                    tile_of_4, tile_of_5, tile_of_6};
 
@@ -83,7 +83,8 @@ static void own_product(const hedgerow_product *p) {
             pack_panel(p, column, columns, first, depth, panel);
             for (int64_t row = 0; row < p->m; row += TILE_ROWS) {
                 left_side a = {p->a + row * row_step + first * depth_step, row_step, depth_step};
-                TILES[least(TILE_ROWS, p->m - row)](a, panel, depth, p->c + row * p->ldc + column, p->ldc, columns, add);
+                TILES[least(TILE_ROWS, p->m - row)](a, panel, TILE_COLUMNS, depth, p->c + row * p->ldc + column, p->ldc,
+                                                    columns, add);
             }
         }
     }
@@ -92,4 +93,23 @@ static void own_product(const hedgerow_product *p) {
 static void multiply(const hedgerow_product *product) {
     if (product->m > 0 && product->n > 0 && !hedgerow_blas_product(product))
         own_product(product);
+}
+
+/* The same where B lies near and is read in place, sixteen columns at a time; only its last columns are packed. */
+static void near_product(const hedgerow_product *p) {
+    int64_t whole = p->n / TILE_COLUMNS * TILE_COLUMNS;
+    int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1;
+    for (int64_t column = 0; column < whole; column += TILE_COLUMNS)
+        for (int64_t row = 0; row < p->m; row += TILE_ROWS) {
+            left_side a = {p->a + row * row_step, row_step, depth_step};
+            TILES[least(TILE_ROWS, p->m - row)](a, p->b + column, p->ldb, p->k, p->c + row * p->ldc + column, p->ldc,
+                                                TILE_COLUMNS, p->beta != 0);
+        }
+    if (whole < p->n) {
+        hedgerow_product rest = *p;
+        rest.b += whole;
+        rest.c += whole;
+        rest.n -= whole;
+        own_product(&rest);
+    }
 }

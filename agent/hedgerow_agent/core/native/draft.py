@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from hedgerow_agent.core.kernels.call import Array, Call
+from hedgerow_agent.core.native.layout import MOST_PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Draft:
     work: int
     numbers: tuple[float, ...] = ()
     grain: int = 1
+    most_parts: int = MOST_PARTS  # where scratch has room for so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +34,25 @@ class Block:
     rate: Array  # one float
 
 
-Encoder = Callable[[Call, Block], Draft | None]
-"""Makes a draft of a call, or None if the library has no kernel for it."""
+Drafts = tuple[Draft, ...]
+Encoder = Callable[[Call, Block], Drafts | None]
+"""Makes drafts of a call, to be run one after the other, or None if the library cannot run it."""
+
+
+class Room:
+    """Floats of a call's scratch, handed out one after the other."""
+
+    def __init__(self, call: Call) -> None:
+        self._floats = call.scratch[: call.scratch.nbytes // 4 * 4].view(np.float32)
+        self._used = 0
+
+    @property
+    def left(self) -> int:
+        """How many are left."""
+        return self._floats.size - self._used
+
+    def take(self, count: int) -> Array:
+        """Return the next ones; whoever takes looks before whether there are enough."""
+        piece = self._floats[self._used : self._used + count]
+        self._used += count
+        return piece

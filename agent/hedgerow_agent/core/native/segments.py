@@ -75,6 +75,13 @@ def _address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
+def _reach(array: Array) -> int:
+    """Return the bytes from a view's first element to the end of its last."""
+    if array.flags.c_contiguous:
+        return array.nbytes
+    return sum((length - 1) * step for length, step in zip(array.shape, array.strides, strict=True)) + array.itemsize
+
+
 class Segment:
     """Consecutive calls that the library runs in one go."""
 
@@ -90,11 +97,12 @@ class Segment:
     def take(self, call: Call) -> bool:
         """Append a call; False if the library cannot run it."""
         encode = ENCODERS.get(call.node.op)
-        draft = encode(call, self._block) if encode is not None and _in_32_bits(call) else None
-        if draft is None or draft.op not in self._backend.library.operators:
+        drafts = encode(call, self._block) if encode is not None and _in_32_bits(call) else None
+        if drafts is None:
             return False
-        self._records.append(self._record(draft))
-        self._nodes.append(call.node.name)
+        for draft in drafts:
+            self._records.append(self._record(draft))
+            self._nodes.append(call.node.name)
         self._runtime = call.runtime
         return True
 
@@ -127,7 +135,7 @@ class Segment:
             operand.region = ABSENT
             return
         place = self._regions.place(array)
-        operand.region, operand.offset, operand.bytes = place.region, place.offset, array.nbytes
+        operand.region, operand.offset, operand.bytes = place.region, place.offset, _reach(array)
 
 
 def _in_32_bits(call: Call) -> bool:
@@ -136,7 +144,8 @@ def _in_32_bits(call: Call) -> bool:
 
 def _cuts(draft: Draft, threads: int) -> list[int]:
     """Return where the work of a draft is cut: evenly, at multiples of its grain, and not at all if it is little."""
-    parts = threads if draft.work >= _LEAST_WORK and draft.units >= threads * draft.grain else 1
+    parts = min(threads, draft.most_parts, draft.units // draft.grain) if draft.work >= _LEAST_WORK else 1
+    parts = max(1, parts)
     inner = [draft.units * part // parts // draft.grain * draft.grain for part in range(1, parts)]
     return [0, *inner, draft.units]
 

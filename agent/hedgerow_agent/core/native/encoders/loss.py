@@ -1,26 +1,20 @@
 """Losses of samples."""
 
 from hedgerow_agent.core.kernels.call import Call
-from hedgerow_agent.core.native.draft import Block, Draft
+from hedgerow_agent.core.native.draft import Block, Draft, Drafts
 
 
-def _cross_entropy(call: Call, _block: Block) -> Draft:
-    logits = call.inputs[0]
-    samples, classes = logits.shape
-    return Draft("cross_entropy", (*call.inputs, *call.outputs), (samples, classes), samples, work=8 * logits.size)
-
-
-def _cross_entropy_grad(call: Call, _block: Block) -> Draft:
+def _cross_entropy(call: Call, _block: Block) -> Drafts:
     samples, classes = call.inputs[0].shape
-    batch_size = float(call.integer("batch_size", samples))
-    return Draft(
-        "cross_entropy_grad",
-        (*call.inputs, *call.outputs),
-        (samples, classes),
-        samples,
-        work=2 * samples * classes,
-        numbers=(batch_size,),
-    )
+    operands = (*call.inputs, *call.outputs)
+    return (Draft("cross_entropy", operands, (samples, classes), samples, work=8 * samples * classes),)
+
+
+def _cross_entropy_grad(call: Call, _block: Block) -> Drafts:
+    samples, classes = call.inputs[0].shape
+    numbers = (float(call.integer("batch_size", samples)),)
+    operands, work = (*call.inputs, *call.outputs), 2 * samples * classes
+    return (Draft("cross_entropy_grad", operands, (samples, classes), samples, work, numbers),)
 
 
 ENCODERS = {"cross_entropy": _cross_entropy, "cross_entropy_grad": _cross_entropy_grad}
