@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
+NO_SERVERS := not (broker or cluster or emulator or helm or prometheus or install or thorough)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core wheels clean

@@ -84,6 +84,7 @@ BUNDLES: dict[str, GoBundle | DebianBundle] = {
         DebianBundle("mosquitto", ("mosquitto", "mosquitto-clients"), ("mosquitto",), instead="mochi"),
         DebianBundle("prometheus", ("prometheus",), ("prometheus",)),
         DebianBundle("qemu-user", ("qemu-user",)),
+        DebianBundle("gcc", ("gcc", "libc6-dev")),
     )
 }
 
@@ -117,6 +118,7 @@ PROGRAMS: dict[str, Program] = {
             Program(name, "prometheus", ("--version",), rf"{name}, version (\S+)", _PROMETHEUS_ACCEPTED)
             for name in ("prometheus", "promtool")
         ),
+        Program("gcc", "gcc", ("--version",), r"^gcc .*?(\d+\.\d+\.\d+)$", Accepted((9, 0, 0), (100, 0, 0))),
         *(
             Program(name, "qemu-user", ("--version",), rf"{name} version (\S+)", Accepted((6, 0, 0), (12, 0, 0)))
             for name in ("qemu-x86_64", "qemu-aarch64", "qemu-arm")
