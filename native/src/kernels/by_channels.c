@@ -56,19 +56,27 @@ static void patch_line(const window *w, int64_t samples, const float *row, int64
     }
 }
 
-/* The lines `from` to before `end` of the window (channel, position) for a row of the result. */
+/* The lines `first` to before `end` of the window (channel, position) for a row of the result. */
 static void pack_patches(const window *w, int64_t samples, const float *image, int64_t row, int64_t first,
                          int64_t count, extent lines, int64_t line_step, float *panel) {
-    int64_t taps = w->kh * w->kw, image_row = w->w * samples;
+    int64_t taps = w->kh * w->kw, image_row = w->w * samples, channel = lines.first / taps;
+    int64_t kh = lines.first % taps / w->kw, kw = lines.first % taps % w->kw;
     place from = {first / samples, first % samples};
     for (int64_t line = lines.first; line < lines.end; line++, panel += line_step) {
-        int64_t channel = line / taps, tap = line % taps, down = row * w->sh + tap / w->kw - w->ph;
+        int64_t down = row * w->sh + kh - w->ph;
         if (down < 0 || down >= w->h)
-            memset(panel, 0, (size_t)count * sizeof *panel);
+            clear_few(panel, count);
         else
-            patch_line(w, samples, image + (channel * w->h + down) * image_row, tap % w->kw, from, count, panel);
+            patch_line(w, samples, image + (channel * w->h + down) * image_row, kw, from, count, panel);
         if (count < line_step && line_step == WIDE)
-            memset(panel + count, 0, (size_t)(line_step - count) * sizeof *panel);
+            clear_few(panel + count, line_step - count);
+        if (++kw == w->kw) {
+            kw = 0;
+            if (++kh == w->kh) {
+                kh = 0;
+                channel++;
+            }
+        }
     }
 }
 
@@ -141,35 +149,43 @@ static int64_t padded_length(int64_t length, int64_t kw, int64_t samples) {
 
 static void fill_row(const direct *d, int64_t first, int64_t channels, int64_t row, float *to) {
     for (int64_t channel = 0; channel < channels; channel++, to += d->padded) {
-        const float *from = d->source + ((first + channel) * d->source_rows + row) * d->source_length;
         bool inside = row >= 0 && row < d->source_rows;
         memset(to, 0, (size_t)d->left * sizeof *to);
         if (inside)
-            memcpy(to + d->left, from, (size_t)d->source_length * sizeof *to);
+            memcpy(to + d->left, d->source + ((first + channel) * d->source_rows + row) * d->source_length,
+                   (size_t)d->source_length * sizeof *to);
         int64_t filled = d->left + (inside ? d->source_length : 0);
         memset(to + filled, 0, (size_t)(d->padded - filled) * sizeof *to);
     }
 }
 
+/* The window as the compiler may know it. */
+typedef struct {
+    int64_t kh, kw;
+    bool turned;
+} shape_of_window;
+
 #define DIRECT_TILE(rows)                                                                                              \
     static inline __attribute__((always_inline)) void direct_tile_of_##rows(                                           \
-        const direct *d, const float *const *lines, const float *weight, int64_t depth, int64_t kw, float *c,          \
+        const direct *d, shape_of_window w, const float *const *lines, const float *weight, int64_t depth, float *c,   \
         int64_t ldc, int64_t columns, bool add) {                                                                      \
         vec sums[rows][3];                                                                                             \
-        const int64_t forth = d->turned ? -1 : 1;                                                                      \
+        const int64_t samples = d->samples, row_step = d->row_step, last = w.kh * w.kw - 1;                            \
         for (int row = 0; row < (rows); row++)                                                                         \
             sums[row][0] = sums[row][1] = sums[row][2] = zeros();                                                      \
         for (int64_t channel = 0; channel < depth; channel++) {                                                        \
-            const float *factors = weight + channel * d->depth_step + (d->turned ? d->kh * kw - 1 : 0);                \
-            for (int64_t kh = 0; kh < d->kh; kh++) {                                                                   \
+            const float *factors = weight + channel * d->depth_step;                                                   \
+            _Pragma("GCC unroll 3") for (int64_t kh = 0; kh < w.kh; kh++) {                                            \
                 const float *line = lines[kh] + channel * d->padded;                                                   \
-                for (int64_t at = 0; at < kw; at++, line += d->samples, factors += forth) {                            \
-                    vec one = load(line), two = load(line + LANES), three = load(line + 2 * LANES);                    \
+                _Pragma("GCC unroll 3") for (int64_t kw = 0; kw < w.kw; kw++) {                                        \
+                    const float *at = line + kw * samples;                                                             \
+                    vec one = load(at), two = load(at + LANES), three = load(at + 2 * LANES);                          \
                     KEEP(one);                                                                                         \
                     KEEP(two);                                                                                         \
                     KEEP(three);                                                                                       \
+                    const int64_t tap = kh * w.kw + kw;                                                                \
                     for (int row = 0; row < (rows); row++) {                                                           \
-                        vec factor = spread(factors[row * d->row_step]);                                               \
+                        vec factor = spread(factors[row * row_step + (w.turned ? last - tap : tap)]);                  \
                         sums[row][0] += factor * one;                                                                  \
                         sums[row][1] += factor * two;                                                                  \
                         sums[row][2] += factor * three;                                                                \
@@ -184,14 +200,14 @@ static void fill_row(const direct *d, int64_t first, int64_t channels, int64_t r
 DIRECT_TILE(1)
 DIRECT_TILE(4)
 
-static inline __attribute__((always_inline)) void direct_outputs(const direct *d, const float *const *lines,
-                                                                 const float *weight, int64_t depth, int64_t kw,
-                                                                 float *c, int64_t columns, bool add) {
+static inline __attribute__((always_inline)) void direct_outputs(const direct *d, shape_of_window w,
+                                                                 const float *const *lines, const float *weight,
+                                                                 int64_t depth, float *c, int64_t columns, bool add) {
     int64_t ldc = d->rows * d->length, output = 0;
     for (; output + WIDE_ROWS <= d->outputs; output += WIDE_ROWS)
-        direct_tile_of_4(d, lines, weight + output * d->row_step, depth, kw, c + output * ldc, ldc, columns, add);
+        direct_tile_of_4(d, w, lines, weight + output * d->row_step, depth, c + output * ldc, ldc, columns, add);
     for (; output < d->outputs; output++)
-        direct_tile_of_1(d, lines, weight + output * d->row_step, depth, kw, c + output * ldc, ldc, columns, add);
+        direct_tile_of_1(d, w, lines, weight + output * d->row_step, depth, c + output * ldc, ldc, columns, add);
 }
 
 static void direct_row(const direct *d, int64_t row, int64_t first, int64_t depth) {
@@ -201,10 +217,12 @@ static void direct_row(const direct *d, int64_t row, int64_t first, int64_t dept
         int64_t columns = least(WIDE, d->length - column);
         for (int64_t kh = 0; kh < d->kh; kh++)
             lines[kh] = d->ring + (row + kh) % d->kh * d->chunk * d->padded + column;
-        if (d->kw == 3)
-            direct_outputs(d, lines, weight, depth, 3, c, columns, first > 0);
+        if (d->kh == 3 && d->kw == 3 && d->turned)
+            direct_outputs(d, (shape_of_window){3, 3, true}, lines, weight, depth, c, columns, first > 0);
+        else if (d->kh == 3 && d->kw == 3)
+            direct_outputs(d, (shape_of_window){3, 3, false}, lines, weight, depth, c, columns, first > 0);
         else
-            direct_outputs(d, lines, weight, depth, d->kw, c, columns, first > 0);
+            direct_outputs(d, (shape_of_window){d->kh, d->kw, d->turned}, lines, weight, depth, c, columns, first > 0);
     }
 }
 

@@ -11,6 +11,7 @@
 
 enum { CONV_SAMPLES, CONV_CHANNELS, CONV_OUTPUTS, CONV_WINDOW, CONV_BY_TAPS = CONV_WINDOW + WINDOW_SIZES };
 enum { LIST_ROWS = 252, BLOCK_PANELS = 4, BLOCK_DEPTH = 256, BLOCK_COLUMNS = BLOCK_PANELS * TILE_COLUMNS };
+enum { ROWS_AHEAD = 12 };
 
 typedef struct {
     int64_t image, weight, result; /* elements */
@@ -90,15 +91,23 @@ static void pack_weight(const float *from, int64_t row_step, int64_t column_step
                (size_t)(depth * TILE_COLUMNS) * sizeof *panels);
     if (column_step == 1) {
         for (int64_t row = 0; row < depth; row++)
-            for (int64_t column = 0; column < columns; column += TILE_COLUMNS)
+            for (int64_t column = 0; column < columns; column += TILE_COLUMNS) {
+                /* Rows are too far apart for the machine to see where this leads. */
+                __builtin_prefetch(from + least(row + ROWS_AHEAD, depth - 1) * row_step + column);
                 memcpy(panels + column * BLOCK_DEPTH + row * TILE_COLUMNS, from + row * row_step + column,
                        (size_t)least(TILE_COLUMNS, columns - column) * sizeof *panels);
+            }
         return;
     }
-    for (int64_t column = 0; column < columns; column++) {
-        float *panel = panels + column / TILE_COLUMNS * TILE_COLUMNS * BLOCK_DEPTH + column % TILE_COLUMNS;
-        for (int64_t row = 0; row < depth; row++)
-            panel[row * TILE_COLUMNS] = from[row * row_step + column * column_step];
+    for (int64_t column = 0; column < columns; column += TILE_COLUMNS) {
+        float *panel = panels + column * BLOCK_DEPTH;
+        int64_t width = least(TILE_COLUMNS, columns - column);
+        if (row_step == 1)
+            turn_matrix(from + column * column_step, column_step, width, depth, panel, TILE_COLUMNS);
+        else
+            for (int64_t row = 0; row < depth; row++)
+                for (int64_t at = 0; at < width; at++)
+                    panel[row * TILE_COLUMNS + at] = from[row * row_step + (column + at) * column_step];
     }
 }
 
@@ -164,9 +173,9 @@ static void add_products(const hedgerow_call *call, const float *weight, side fr
                 const int32_t *source = from.is_image ? list.image : list.result;
                 const int32_t *target = from.is_image ? list.result : list.image;
                 while ((count = pairs_next(&list)) > 0)
-                    for (int64_t row = 0; row < count; row += TILE_ROWS)
-                        for (int64_t panel = 0; panel < width; panel += TILE_COLUMNS)
-                            LISTED_TILES[least(TILE_ROWS, count - row)](
+                    for (int64_t panel = 0; panel < width; panel += TILE_COLUMNS)
+                        for (int64_t row = 0, rows; rows = tile_rows(count - row), row < count; row += rows)
+                            LISTED_TILES[rows](
                                 from.at + first, from.width, source + row, panels + panel * BLOCK_DEPTH, depth,
                                 to.at + column + panel, to.width, target + row, least(TILE_COLUMNS, width - panel));
             }
@@ -295,6 +304,13 @@ static void pack_gradient(const float *gradient, int64_t outputs, const int32_t 
                    (size_t)least(TILE_COLUMNS, columns - column) * sizeof *panels);
 }
 
+/* Rows of the weight's gradient that come next, for writing. */
+static void prefetch_weights(const float *out, weight_steps steps, int64_t width, int64_t rows) {
+    for (int64_t row = 0; steps.output == 1 && row < rows - 1; row++)
+        for (int64_t column = 0; column < width; column += TILE_COLUMNS)
+            __builtin_prefetch(out + row * steps.channel + column, 1);
+}
+
 static void run_conv_grad_weight(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     _Alignas(64) float panels[LIST_ROWS * BLOCK_COLUMNS];
     const int64_t *sizes = call->record.sizes;
@@ -311,12 +327,15 @@ static void run_conv_grad_weight(const hedgerow_call *call, int64_t first, int64
             pairs_begin(&list, &w, sizes[CONV_SAMPLES], tap);
             for (; (count = pairs_next(&list)) > 0; add = true) {
                 pack_gradient(gradient + column, outputs, list.result, count, width, panels);
-                for (int64_t channel = 0; channel < channels; channel += TILE_ROWS)
+                for (int64_t channel = 0; channel < channels; channel += TILE_ROWS) {
+                    prefetch_weights(out + least(channel + TILE_ROWS, channels - 1) * steps.channel, steps, width,
+                                     least(TILE_ROWS, channels - channel));
                     for (int64_t panel = 0; panel < width; panel += TILE_COLUMNS)
                         WEIGHT_TILES[least(TILE_ROWS, channels - channel)](
                             image + channel, channels, list.image, panels + panel * LIST_ROWS, count,
                             out + channel * steps.channel + panel * steps.output, steps,
                             least(TILE_COLUMNS, width - panel), add);
+                }
             }
             for (int64_t panel = 0; !add && panel < width; panel += TILE_COLUMNS)
                 clear_weights(out + panel * steps.output, steps, channels, least(TILE_COLUMNS, width - panel));

@@ -153,15 +153,25 @@ static int windows_of(const window *w, int64_t row, int64_t column, int64_t *win
 
 /* One row of the image where every pixel is in one window: 0, or the gradient of its window. */
 static void hand_over_row(const hedgerow_call *call, const window *w, int64_t unit) {
+    typedef uint8_t bytes __attribute__((vector_size(LANES)));
     int64_t inner = call->record.sizes[POOL_INNER], row = unit % w->h;
     int64_t pooled = (unit / w->h * w->oh + row / w->sh) * w->ow;
-    for (int64_t column = 0, across = 0; across < w->ow; across++) {
+    const int32_t position = (int32_t)(row % w->sh * w->kw);
+    for (int64_t across = 0; across < w->ow; across++) {
         const float *gradient = (const float *)call->at[0] + (pooled + across) * inner;
         const uint8_t *index = (const uint8_t *)call->at[1] + (pooled + across) * inner;
-        for (int64_t kw = 0; kw < w->kw; kw++, column++) {
-            int position = (int)(row % w->sh * w->kw + kw);
-            collect(&gradient, &index, &position, 1, inner, (float *)call->at[2] + (unit * w->w + column) * inner);
+        float *out = (float *)call->at[2] + (unit * w->w + across * w->kw) * inner;
+        int64_t at = 0;
+        for (; at + LANES <= inner; at += LANES) {
+            bytes narrow;
+            memcpy(&narrow, index + at, LANES);
+            ivec winner = __builtin_convertvector(narrow, ivec) - position, arriving = (ivec)load(gradient + at);
+            for (int32_t kw = 0; kw < (int32_t)w->kw; kw++)
+                store(out + kw * inner + at, (vec)(arriving & (winner == kw)));
         }
+        for (; at < inner; at++)
+            for (int64_t kw = 0; kw < w->kw; kw++)
+                out[kw * inner + at] = index[at] == position + kw ? gradient[at] : 0;
     }
 }
 

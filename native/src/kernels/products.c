@@ -23,11 +23,7 @@ static void pack_panel(const hedgerow_product *p, int64_t first_column, int64_t 
                    (size_t)columns * sizeof *panel);
         return;
     }
-    for (int64_t column = 0; column < columns; column++) {
-        const float *from = p->b + (first_column + column) * p->ldb + first;
-        for (int64_t step = 0; step < depth; step++)
-            panel[step * TILE_COLUMNS + column] = from[step];
-    }
+    turn_matrix(p->b + first_column * p->ldb + first, p->ldb, columns, depth, panel, TILE_COLUMNS);
 }
 
 /* Set or add the product of some rows of A and a panel, `rows` of them, known when this is compiled. */
@@ -72,6 +68,12 @@ typedef void (*tile_function)(left_side, const float *, int64_t, int64_t, float 
 static const tile_function TILES[TILE_ROWS + 1] = {NULL,      tile_of_1, tile_of_2, tile_of_3,
                                                    tile_of_4, tile_of_5, tile_of_6};
 
+/* How many of the rows left go into the next tile: tiles of about the same size, because a small one is slow. */
+static inline int64_t tile_rows(int64_t left) {
+    int64_t tiles = (left + TILE_ROWS - 1) / TILE_ROWS;
+    return tiles <= 1 ? left : (left + tiles - 1) / tiles;
+}
+
 static void own_product(const hedgerow_product *p) {
     _Alignas(64) float panel[PANEL_DEPTH * TILE_COLUMNS];
     int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1;
@@ -81,9 +83,10 @@ static void own_product(const hedgerow_product *p) {
         for (int64_t column = 0; column < p->n; column += TILE_COLUMNS) {
             int64_t columns = least(TILE_COLUMNS, p->n - column);
             pack_panel(p, column, columns, first, depth, panel);
-            for (int64_t row = 0; row < p->m; row += TILE_ROWS) {
+            for (int64_t row = 0, rows; row < p->m; row += rows) {
+                rows = tile_rows(p->m - row);
                 left_side a = {p->a + row * row_step + first * depth_step, row_step, depth_step};
-                TILES[least(TILE_ROWS, p->m - row)](a, panel, TILE_COLUMNS, depth, p->c + row * p->ldc + column, p->ldc,
+                TILES[rows](a, panel, TILE_COLUMNS, depth, p->c + row * p->ldc + column, p->ldc,
                                                     columns, add);
             }
         }
@@ -100,9 +103,10 @@ static void near_product(const hedgerow_product *p) {
     int64_t whole = p->n / TILE_COLUMNS * TILE_COLUMNS;
     int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1;
     for (int64_t column = 0; column < whole; column += TILE_COLUMNS)
-        for (int64_t row = 0; row < p->m; row += TILE_ROWS) {
+        for (int64_t row = 0, rows; row < p->m; row += rows) {
+            rows = tile_rows(p->m - row);
             left_side a = {p->a + row * row_step, row_step, depth_step};
-            TILES[least(TILE_ROWS, p->m - row)](a, p->b + column, p->ldb, p->k, p->c + row * p->ldc + column, p->ldc,
+            TILES[rows](a, p->b + column, p->ldb, p->k, p->c + row * p->ldc + column, p->ldc,
                                                 TILE_COLUMNS, p->beta != 0);
         }
     if (whole < p->n) {

@@ -33,6 +33,44 @@ static inline vec choose(ivec mask, vec yes, vec no) {
     return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
 }
 
+/* Write eight rows of eight numbers as columns; steps in floats. */
+static inline void turn_block(const float *from, int64_t from_step, float *to, int64_t to_step) {
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+    vec r[8], s[8];
+    for (int at = 0; at < 8; at++)
+        r[at] = load(from + at * from_step);
+    for (int at = 0; at < 8; at += 2) {
+        s[at] = __builtin_shufflevector(r[at], r[at + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        s[at + 1] = __builtin_shufflevector(r[at], r[at + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int at = 0; at < 8; at += 4)
+        for (int half = 0; half < 2; half++) {
+            r[at + 2 * half] = __builtin_shufflevector(s[at + half], s[at + 2 + half], 0, 1, 8, 9, 4, 5, 12, 13);
+            r[at + 2 * half + 1] = __builtin_shufflevector(s[at + half], s[at + 2 + half], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int at = 0; at < 4; at++) {
+        store(to + at * to_step, __builtin_shufflevector(r[at], r[at + 4], 0, 1, 2, 3, 8, 9, 10, 11));
+        store(to + (at + 4) * to_step, __builtin_shufflevector(r[at], r[at + 4], 4, 5, 6, 7, 12, 13, 14, 15));
+    }
+#else
+    for (int row = 0; row < 8; row++)
+        for (int column = 0; column < 8; column++)
+            to[column * to_step + row] = from[row * from_step + column];
+#endif
+}
+
+/* Write a matrix (rows, columns) turned. */
+static inline void turn_matrix(const float *from, int64_t from_step, int64_t rows, int64_t columns, float *to,
+                               int64_t to_step) {
+    int64_t whole_rows = rows / LANES * LANES, whole_columns = columns / LANES * LANES;
+    for (int64_t row = 0; row < whole_rows; row += LANES)
+        for (int64_t column = 0; column < whole_columns; column += LANES)
+            turn_block(from + row * from_step + column, from_step, to + column * to_step + row, to_step);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = row < whole_rows ? whole_columns : 0; column < columns; column++)
+            to[column * to_step + row] = from[row * from_step + column];
+}
+
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
