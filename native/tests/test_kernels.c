@@ -1,5 +1,5 @@
 /* Tests the kernels alone, against plain loops in double precision: for machines without Python, and for sanitizers.
- * Prints what it did; ends with 0 if everything is within its bound.
+ * Names of files as arguments: cases that were recorded elsewhere. Prints what it did; ends with 0 if everything is within its bound.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void test_hostile_programs(void) {
     expect(refused == 20000, "of 20000 random records %d were refused", refused);
 }
 
-int main(void) {
+int main(int count, char **words) {
     static const char *const sets[] = {"avx2", "sse2", "neon", "generic"};
     for (size_t at = 0; at < sizeof sets / sizeof sets[0]; at++) {
         if (hedgerow_use_instruction_set(sets[at]) != 0)
@@ -61,6 +61,8 @@ int main(void) {
         printf("instruction set %s\n", hedgerow_instruction_set());
         test_products();
         test_hostile_programs();
+        for (int at = 1; at < count; at++)
+            test_recorded_cases(words[at]);
     }
     return finish();
 }

@@ -9,6 +9,8 @@ from hedgerow_agent.core.native.blas import Blas, find_blas
 from hedgerow_agent.core.native.layout import Record, Refusal, Region
 from hedgerow_agent.core.native.opening import FILE, Unavailable, open_library
 
+__all__ = ["Library", "Unavailable", "load"]
+
 
 @dataclass(frozen=True, slots=True)
 class Library:

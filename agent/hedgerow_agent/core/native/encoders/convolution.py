@@ -112,7 +112,9 @@ def _forward_by_channels(layer: _Layer, bias: Array | None) -> Drafts | None:
     lines = layer.weight.size // layer.outputs
     turned = layer.room.take(layer.weight.size)
     turn = copy(layer.weight.reshape(layer.outputs, lines).T, turned.reshape(lines, layer.outputs))
-    return None if turn is None else (turn, layer.draft("entry_forward", (layer.image, turned, layer.result, bias), rows))
+    return (
+        None if turn is None else (turn, layer.draft("entry_forward", (layer.image, turned, layer.result, bias), rows))
+    )
 
 
 def _grad_input(call: Call, _block: Block) -> Drafts | None:
