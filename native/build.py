@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parent / "agent" / "hedgerow_agent" / "core" / "native" / "libhedgerow.so"
 COMMON = (
     *("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno"),
-    *("-fno-trapping-math", "-Wall", "-Wextra", "-Wno-psabi"),
+    *("-fno-trapping-math", "-Wall", "-Wextra", "-Wno-psabi", "-Wno-unknown-pragmas"),
 )
 SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 NO_COMPILER = "There is no C compiler here (nor PyPI's ziglang), so that training goes on in numpy; set CC to name one."
