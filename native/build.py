@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 LIBRARY = HERE.parent / "agent" / "hedgerow_agent" / "core" / "native" / "libhedgerow.so"
 COMMON = ("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno")
 COMMON += ("-fno-trapping-math", "-Wall", "-Wextra", "-Wno-psabi")
-SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 AVX2 = ("-march=x86-64-v3",)
 
 

@@ -23,6 +23,9 @@ void bench_sizes(bench *b, int count, ...);
 /* Run the record in two parts on one thread, then on two, and expect the same bits. */
 void bench_run(bench *b, const char *name, int64_t units);
 
+/* Run the record once for whatever ranges it takes, if it is accepted at all; say whether. */
+int bench_try(bench *b, int op);
+
 uint32_t random_word(void);
 float random_float(void);
 void expect(int fine, const char *sentence, ...) __attribute__((format(printf, 2, 3)));

@@ -112,25 +112,32 @@ def _forward_by_channels(layer: _Layer, bias: Array | None) -> Drafts | None:
     lines = layer.weight.size // layer.outputs
     turned = layer.room.take(layer.weight.size)
     turn = copy(layer.weight.reshape(layer.outputs, lines).T, turned.reshape(lines, layer.outputs))
-    return None if turn is None else (turn, layer.draft("entry_forward", (layer.image, turned, layer.result, bias), rows))
+    return (
+        None if turn is None else (turn, layer.draft("entry_forward", (layer.image, turned, layer.result, bias), rows))
+    )
 
 
 def _grad_input(call: Call, _block: Block) -> Drafts | None:
     layer = _layer(call, ("made", "second", "first"))
     if layer is None:
         return None
-    operands = (layer.result, layer.weight, layer.image)
     if layer.image_order is Order.CHANNELS:
-        if layer.result_order is not Order.CHANNELS:
-            return None
-        return (layer.draft("channels_grad_input", (*operands, None, layer.ring()), layer.image.shape[2]),)
+        return _grad_input_by_channels(layer)
     if layer.way is Way.DEPTHWISE:
         return _depthwise_grad_input(layer)
+    operands = (layer.result, layer.weight, layer.image)
     if layer.pointwise:
         return (product(*operands, Shape(layer.pixels, layer.channels, layer.outputs)),)
     if layer.way is Way.WINOGRAD:
         return _winograd_grad_input(layer)
     return (layer.draft("conv_grad_input", operands, layer.channels, grain=16),)
+
+
+def _grad_input_by_channels(layer: _Layer) -> Drafts | None:
+    if layer.result_order is not Order.CHANNELS:
+        return None
+    operands = (layer.result, layer.weight, layer.image, None, layer.ring())
+    return (layer.draft("channels_grad_input", operands, layer.image.shape[2]),)
 
 
 def _grad_weight(call: Call, _block: Block) -> Drafts | None:
