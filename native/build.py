@@ -24,7 +24,7 @@ COMMON = (
     *("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno"),
     *("-fno-trapping-math", "-Wall", "-Wextra", "-Wno-psabi", "-Wno-unknown-pragmas"),
 )
-SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 NO_COMPILER = "There is no C compiler here (nor PyPI's ziglang), so that training goes on in numpy; set CC to name one."
 
 
@@ -117,7 +117,7 @@ def _compile(target: Target, source: Path, output: Path, flags: Sequence[str]) -
 
 
 def _run(target: Target, arguments: Sequence[str]) -> None:
-    command = [*target.compiler, *target.flags, *arguments]
+    command = [*target.compiler, *arguments, *target.flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompilerFailed(f"The compiler failed: {' '.join(command)}\n{done.stderr}")

@@ -53,6 +53,37 @@ static void test_hostile_programs(void) {
     expect(refused == 20000, "of 20000 random records %d were refused", refused);
 }
 
+/* Let the sizes of a window, which begin at `first`, go together. */
+static void agree(int64_t *sizes, int first) {
+    int64_t *w = sizes + first;
+    for (int axis = 0; axis < 2; axis++) {
+        w[axis] += 1 + w[4 + axis];
+        w[4 + axis] += 1;
+        w[6 + axis] += 1;
+        w[2 + axis] = (w[axis] + 2 * w[8 + axis] - w[4 + axis]) / w[6 + axis] + 1;
+    }
+}
+
+/* Records with small numbers, of which many are accepted: what is accepted is run, and a sanitizer watches. */
+static void test_small_random_programs(void) {
+    int accepted[256] = {0}, count = hedgerow_operator_count();
+    for (int number = 0; number < 60000; number++) {
+        bench *b = bench_new();
+        int op = (int)(random_word() % (uint32_t)count), operands = 2 + (int)(random_word() % 7);
+        for (int at = 0; at < HEDGEROW_SIZES; at++)
+            b->record.sizes[at] = random_word() % 3 == 0 ? 1 : random_word() % 5;
+        if (random_word() % 2)
+            agree(b->record.sizes, 2 + (int)(random_word() % 2));
+        for (int at = 0; at < operands; at++)
+            bench_floats(b, at, random_word() % 4 == 0 ? random_word() % 64 : 1500);
+        b->record.numbers[0] = 1;
+        accepted[op] += bench_try(b, op);
+        bench_free(b);
+    }
+    for (int op = 0; op < count; op++)
+        expect(accepted[op] > 0, "%s was never accepted", hedgerow_operator_name(op));
+}
+
 int main(int count, char **words) {
     static const char *const sets[] = {"avx2", "sse2", "neon", "generic"};
     for (size_t at = 0; at < sizeof sets / sizeof sets[0]; at++) {
@@ -61,6 +92,7 @@ int main(int count, char **words) {
         printf("instruction set %s\n", hedgerow_instruction_set());
         test_products();
         test_hostile_programs();
+        test_small_random_programs();
         for (int at = 1; at < count; at++)
             test_recorded_cases(words[at]);
     }

@@ -44,6 +44,7 @@ class Executor:
         seed: int,
         rung: int = 0,
         paging_folder: Path | None = None,
+        *,
         backend: Backend | None = None,
     ) -> None:
         self.program = program

@@ -24,9 +24,11 @@ class NativeBackend:
 
     name = "native"
 
-    def __init__(self, library: Library, threads: int = 1) -> None:
+    def __init__(self, library: Library, threads: int = 1, parts: int | None = None) -> None:
+        """Run on so many threads; work is cut into as many parts, or as many as asked for: bits depend on these."""
         self.library = library
         self.threads = min(max(1, threads), MOST_PARTS)
+        self.parts = self.threads if parts is None else min(max(1, parts), MOST_PARTS)
 
     def bind(self, steps: Sequence[Call | Bound], arena: Array) -> tuple[Bound, ...]:
         """Return what runs these steps, as few calls as possible; some steps are bound already."""
@@ -53,21 +55,22 @@ class _Regions:
     def __init__(self, arena: Array) -> None:
         self._arena_address, self._arena_bytes = _address(arena), arena.nbytes
         self._arrays = [arena]
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
 
     def place(self, array: Array) -> _Place:
         """Return where an array lies."""
         address = _address(array)
         if 0 <= address - self._arena_address < self._arena_bytes:
             return _Place(0, address - self._arena_address)
-        if address not in self._numbers:
-            self._numbers[address] = len(self._arrays)
+        key = (address, _reach(array))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._arrays)
             self._arrays.append(array)
-        return _Place(self._numbers[address], 0)
+        return _Place(self._numbers[key], 0)
 
     def as_c(self) -> ctypes.Array[Region]:
         """Return the regions as the library takes them."""
-        regions = [Region(_address(array), array.nbytes, int(array.flags.writeable)) for array in self._arrays]
+        regions = [Region(_address(array), _reach(array), int(array.flags.writeable)) for array in self._arrays]
         return (Region * len(regions))(*regions)
 
 
@@ -125,7 +128,7 @@ class Segment:
             self._fill(operand, draft.operands[at] if at < len(draft.operands) else None)
         record.sizes[: len(draft.sizes)] = draft.sizes
         record.numbers[: len(draft.numbers)] = draft.numbers
-        cuts = _cuts(draft, self._backend.threads)
+        cuts = _cuts(draft, self._backend.parts)
         record.parts = len(cuts) - 1
         record.cuts[: len(cuts)] = cuts
         return record
@@ -142,10 +145,10 @@ def _in_32_bits(call: Call) -> bool:
     return all(array.dtype != np.float64 for array in (*call.inputs, *call.outputs, *call.updates))
 
 
-def _cuts(draft: Draft, threads: int) -> list[int]:
+def _cuts(draft: Draft, most_parts: int) -> list[int]:
     """Return where the work of a draft is cut: evenly, at multiples of its grain, and not at all if it is little."""
-    parts = min(threads, draft.most_parts, draft.units // draft.grain) if draft.work >= _LEAST_WORK else 1
-    parts = max(1, parts)
+    parts = min(most_parts, draft.most_parts, draft.units // draft.grain) if draft.work >= _LEAST_WORK else 1
+    parts = max(1, parts)  # a unit is never cut
     inner = [draft.units * part // parts // draft.grain * draft.grain for part in range(1, parts)]
     return [0, *inner, draft.units]
 

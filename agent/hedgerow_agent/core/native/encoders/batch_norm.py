@@ -1,4 +1,4 @@
-"""Batch normalisation of images by pixels: sums in strands, what follows from them for each channel, then all pixels."""
+"""Batch normalisation of images by pixels: sums in strands, what follows for each channel, then all pixels."""
 
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
