@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
+NO_SERVERS := not (broker or cluster or emulator or helm or prometheus or install or thorough)
 
 # Tests and demo start hundreds of Pythons; each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core clean
+.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core wheels clean
 
 help: ## say what there is
 	@printf 'Hedgerow: on-device training under memory and energy budgets.\n\n'
@@ -57,6 +57,9 @@ bench: venv ## how long large models take to build and differentiate
 
 bench-core: venv ## the training step beside PyTorch's, which gets a venv of its own; a table in reports/
 	@PYTHONPATH=hack $(BIN)/python -m bench_core
+
+wheels: venv ## an sdist and a wheel for each machine that the compiled backend is built for, in dist/
+	@PYTHONPATH=hack $(BIN)/python hack/wheels
 
 clean: ## remove what the build made here; the servers stay in the cache
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build demo-output

@@ -4,11 +4,13 @@ Everything happens on one thread, in the order of one queue. The decisions are t
 """
 
 import logging
+import os
 import queue
 import time
 from collections import deque
 from collections.abc import Callable
 
+from hedgerow_agent.backends import BackendMissing, choose
 from hedgerow_agent.budgets import read_cgroup_limit, read_rss_bytes
 from hedgerow_agent.config import AgentConfig
 from hedgerow_agent.intake import Intake
@@ -20,10 +22,9 @@ from hedgerow_agent.session import Delivery, Down, Received, Session, Up
 from hedgerow_agent.store import Store
 from hedgerow_agent.version import agent_version
 from hedgerow_plans.plan import KERNEL_TABLE, PROGRAM_SCHEMA
-from hedgerow_plans.protocol.messages import State
+from hedgerow_plans.protocol.messages import BackendName, State
 from hedgerow_plans.protocol.topics import Channel
 
-BACKEND = "numpy"
 _log = logging.getLogger(__name__)
 
 
@@ -32,6 +33,7 @@ class Agent:
 
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
+        self._backend = _backend()
         self._store = Store(config.storage.folder)
         self._arrivals: queue.SimpleQueue[Event | Delivery | None] = queue.SimpleQueue()
         self._session = Session(
@@ -154,8 +156,20 @@ class Agent:
             agent_version=agent_version(),
             program_schema=PROGRAM_SCHEMA,
             kernel_table=KERNEL_TABLE,
-            backend=BACKEND,
+            backend=self._backend,
         )
+
+
+def _backend() -> BackendName | None:
+    """Return what computes here unless a job asks otherwise, and say once where that is less than it could be."""
+    try:
+        choice = choose(None, os.environ)
+    except BackendMissing as missing:
+        _log.error("%s No job can train here until then.", missing)
+        return None
+    if choice.remark:
+        _log.warning(choice.remark)
+    return choice.name
 
 
 class _Timer:

@@ -73,4 +73,10 @@ def _backend() -> Finding:
     missing = [name for name in ("numpy", "safetensors") if importlib.util.find_spec(name) is None]
     if missing:
         return Finding(False, "backend", f"{', '.join(missing)} missing: pip install 'hedgerow[agent]'.")
-    return Finding(True, "backend", "numpy.")
+    from hedgerow_agent.trainer.backend import open_backend  # noqa: PLC0415 - numpy comes with it
+    from hedgerow_agent.trainer.loading import Unfit  # noqa: PLC0415 - as above
+
+    try:
+        return Finding(True, "backend", open_backend(None, os.environ).words)
+    except Unfit as missing:
+        return Finding(False, "backend", str(missing))

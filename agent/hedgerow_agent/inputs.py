@@ -1,12 +1,13 @@
-"""Finding what a job needs on this device: the base model in the models folder, the data by its configured name."""
+"""Finding what a job needs on this device: the base model, the data by its configured name, the backend asked for."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hedgerow_agent.backends import BackendMissing, choose
 from hedgerow_agent.files import sha256_of
-from hedgerow_plans.protocol.messages import WeightsReference
+from hedgerow_plans.protocol.messages import BackendName, WeightsReference
 
 _FILE_URI = re.compile(r"^file:(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors)$")
 
@@ -63,3 +64,12 @@ def find_dataset(datasets: Mapping[str, Path], name: str) -> Found | NotYet | Ne
     if not file.exists():
         return NotYet("DatasetMissing", f"The dataset {name!r} should be in {file}, which is not there.")
     return Found(file)
+
+
+def find_backend(asked: BackendName | None, environ: Mapping[str, str]) -> NotYet | None:
+    """Return what keeps this device from computing as the job asks; a library may still be installed."""
+    try:
+        choose(asked, environ)
+    except BackendMissing as missing:
+        return NotYet("BackendMissing", str(missing))
+    return None

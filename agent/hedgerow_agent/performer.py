@@ -1,5 +1,6 @@
 """Carries out what the machine asks for: files, program parts, the trainer. What became of it comes back as events."""
 
+import os
 from collections.abc import Callable
 
 from hedgerow_agent import inputs
@@ -108,6 +109,7 @@ class Performer:
         for found in (
             inputs.find_dataset(self._config.datasets, assignment.dataset),
             inputs.find_weights(self._config.models.folder, assignment.weights),
+            inputs.find_backend(assignment.backend, os.environ),
         ):
             if isinstance(found, inputs.Never):
                 return InputsImpossible(job, found.reason, found.message)
@@ -132,6 +134,7 @@ class Performer:
             seed=assignment.seed,
             learning_rate=assignment.learning_rate,
             schedule=assignment.schedule,
+            backend=assignment.backend,
             checkpoint_every_steps=assignment.checkpoint_every_steps,
             from_checkpoint=instruction.from_checkpoint,
             hysteresis_batches=limits.hysteresis_batches,

@@ -1,5 +1,6 @@
 """Predictions with what the device runs now: the base model, or a delta on top of it. Imports numpy."""
 
+import os
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.samples import Targets
 from hedgerow_agent.machine.state import Adapter
 from hedgerow_agent.store import Store
+from hedgerow_agent.trainer.backend import open_backend
 from hedgerow_agent.trainer.deltas import decode_delta
 from hedgerow_agent.trainer.loading import Unfit, load_program, load_weights
 
@@ -58,7 +60,8 @@ def _open_model(config: AgentConfig, store: Store, adapter: Adapter) -> Executor
     if not isinstance(found, inputs.Found):
         raise CannotPredict(found.message)
     weights = load_weights(found.file, adapter.weights.sha256)
-    executor = Executor(program, weights, adapter.seed, len(program.rungs) - 1, config.storage.folder)
+    backend = open_backend(None, os.environ).backend
+    executor = Executor(program, weights, adapter.seed, len(program.rungs) - 1, config.storage.folder, backend=backend)
     if adapter.checkpoint is not None:
         content = store.checkpoints(adapter.job).read_delta(adapter.checkpoint)
         if content is None:

@@ -12,8 +12,9 @@ from types import FrameType
 from provision import cache, doctor, pythons
 from provision.ensure import check_disk, ensure
 from provision.problems import Problem, os_errors_as_problems
-from provision.programs import PROGRAMS, USUAL
+from provision.programs import PROGRAMS, SYSROOTS, USUAL
 from provision.progress import say
+from provision.sysroots import ensure_sysroot
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COOL_DOWN_DAYS = 7
@@ -62,6 +63,8 @@ def _perform(options: argparse.Namespace, root: Path) -> None:
         for name in options.names or USUAL:
             for binary in ensure([name]):
                 print(f"{binary.name:<24} {binary.version:<22} {binary.source}: {binary.path}", flush=True)
+        for name in () if options.names else SYSROOTS:
+            print(f"{'libc ' + name:<47} {ensure_sysroot(name)}", flush=True)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

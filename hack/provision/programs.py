@@ -83,8 +83,16 @@ BUNDLES: dict[str, GoBundle | DebianBundle] = {
         GoBundle("mochi", "broker", "github.com/mochi-mqtt/server/v2/cmd", "2.7.9", 100),
         DebianBundle("mosquitto", ("mosquitto", "mosquitto-clients"), ("mosquitto",), instead="mochi"),
         DebianBundle("prometheus", ("prometheus",), ("prometheus",)),
+        DebianBundle("qemu-user", ("qemu-user",)),
+        DebianBundle("gcc", ("gcc", "libc6-dev")),
     )
 }
+
+SYSROOTS = {
+    "aarch64-linux-gnu": DebianBundle("libc6-arm64-cross", ("libc6-arm64-cross",)),
+    "arm-linux-gnueabihf": DebianBundle("libc6-armhf-cross", ("libc6-armhf-cross",)),
+}
+"""The C libraries of other machines, by their names in /usr: what their programs need to run under qemu."""
 
 _KUBERNETES_ACCEPTED = Accepted((1, 32, 0), (2, 0, 0))
 _MOSQUITTO_ACCEPTED = Accepted((2, 0, 0), (3, 0, 0))
@@ -109,6 +117,11 @@ PROGRAMS: dict[str, Program] = {
         *(
             Program(name, "prometheus", ("--version",), rf"{name}, version (\S+)", _PROMETHEUS_ACCEPTED)
             for name in ("prometheus", "promtool")
+        ),
+        Program("gcc", "gcc", ("--version",), r"^gcc .*?(\d+\.\d+\.\d+)$", Accepted((9, 0, 0), (100, 0, 0))),
+        *(
+            Program(name, "qemu-user", ("--version",), rf"{name} version (\S+)", Accepted((6, 0, 0), (12, 0, 0)))
+            for name in ("qemu-x86_64", "qemu-aarch64", "qemu-arm")
         ),
         Program("mochi", "mochi", ("-h",), r"network address for TCP listener", None),
     )

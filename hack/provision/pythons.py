@@ -6,6 +6,7 @@ A venv cannot be built elsewhere and renamed (its scripts name their folder): a 
 import hashlib
 import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +49,7 @@ def make_project_venv(repository: Path, root: Path, environ: Mapping[str, str]) 
     with step_lock(root, f"venv-{name}"):
         step = next_step(wanted, _read(venv / STAMP), _read(venv / BEGUN), _runs(venv))
         if step == "nothing":
+            _build_library(repository, venv, environ)
             return f"venv  Python {platform.python_version()}  {venv} (up to date)"
         if step == "rebuild":
             _start_over(venv, wanted, root, environ)
@@ -89,6 +91,17 @@ def _install(repository: Path, venv: Path, lock: Path, root: Path, environ: Mapp
         log=log,
         environ=environ,
     )
+
+
+def _build_library(repository: Path, venv: Path, environ: Mapping[str, str]) -> None:
+    """Build the compiled backend again if its sources have changed; where that fails numpy goes on, and we say so."""
+    build = repository / "native" / "build.py"
+    if build.is_file():
+        done = subprocess.run(
+            [venv / "bin" / "python", build], capture_output=True, text=True, check=False, env=environ
+        )
+        if done.returncode:
+            say(f"  {done.stderr.strip()}")
 
 
 def create_venv(folder: Path, root: Path, environ: Mapping[str, str]) -> None:

@@ -24,7 +24,8 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "foundation-packaging",
-        "an agent installation is under 150 MB and has no cluster library; programs explain a missing extra",
+        "an agent installation is under 150 MB and has no cluster library; programs explain a missing extra; wheels "
+        "bring the compiled backend, whose kernels pass their tests on emulated processors and under sanitizers",
         (*PYTEST, "tests/packaging"),
     ),
     Check(
@@ -35,7 +36,8 @@ CHECKS: tuple[Check, ...] = (
     Check("slice-demo", "the story of the demo is true, in full, on this machine", ("make", "demo")),
     Check(
         "slice-outside",
-        "from kubectl apply to a rolled-back device, seen only through kubectl, MQTT and Prometheus, all six devices",
+        "from kubectl apply to a rolled-back device, seen only through kubectl, MQTT and Prometheus, all six devices, "
+        "with either backend",
         (*PYTEST, "tests/e2e/test_slice.py"),
     ),
     Check(

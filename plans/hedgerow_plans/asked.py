@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from hedgerow_plans.methods import catalogue
 from hedgerow_plans.models import zoo
 from hedgerow_plans.program import DeviceCosts, ProgramRequest
-from hedgerow_plans.protocol.messages import RateSchedule
+from hedgerow_plans.protocol.messages import BackendName, RateSchedule
 from hedgerow_plans.resources import job_method, job_optimizer
 from hedgerow_plans.resources import training_job as jobs
 from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
@@ -109,6 +109,13 @@ def schedule(asked: jobs.Training) -> RateSchedule | None:
     if (cosine := asked.schedule.cosine) is not None:
         return RateSchedule(kind="cosine", warm_up_steps=cosine.warm_up_steps, final_share=cosine.final_share)
     return RateSchedule(kind="constant")
+
+
+def backend(asked: jobs.Training) -> BackendName | None:
+    """Return what is to compute as devices are told it, or None if that is theirs to choose."""
+    if asked.backend is None:
+        return None
+    return "native" if asked.backend is jobs.Backend.NATIVE else "numpy"
 
 
 def rates(told: RateSchedule | None) -> schedules.Schedule:

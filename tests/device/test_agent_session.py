@@ -42,7 +42,7 @@ def test_a_birth_says_what_the_device_is(device: Device, operator: OperatorEnd) 
     with running(device):
         wait_online(operator, 1)
         birth = operator.states[-1]
-        assert (birth.device_class, birth.labels, birth.backend) == ("bench", {"site": "north"}, "numpy")
+        assert (birth.device_class, birth.labels, birth.backend) == ("bench", {"site": "north"}, "native")
         assert (birth.kernel_table, birth.program_schema) == (KERNEL_TABLE, PROGRAM_SCHEMA)
         report = operator.wait_for_phase(Phase.IDLE)
         assert (report.epoch, report.running) == (1, "base")

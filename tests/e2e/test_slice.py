@@ -31,17 +31,20 @@ from support.theatre import perform
 pytestmark = [pytest.mark.cluster, pytest.mark.broker, pytest.mark.prometheus]
 
 CAST = DEVICES if THOROUGH else DEVICES[::2]  # one of each class
+BACKENDS = ["native", "numpy"] if THOROUGH else ["native"]
 NAMES = [role.name for role in CAST]
 NAME_LABEL = "example.org/name"
 SQUEEZED = [role.name for role in CAST if role.device_class == SQUEEZED_CLASS]
 
 
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    with perform(tmp_path_factory.mktemp("slice") / "stage", CAST) as played:
-        played.register()
-        played.train()
-        yield played
+@pytest.fixture(scope="module", params=BACKENDS)
+def story(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Story]:
+    with pytest.MonkeyPatch.context() as devices:
+        devices.setenv("HEDGEROW_BACKEND", request.param)
+        with perform(tmp_path_factory.mktemp("slice") / "stage", CAST) as played:
+            played.register()
+            played.train()
+            yield played
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +68,15 @@ def test_kubectl_shows_the_job_succeeded_on_every_device(story: Story) -> None:
     row = columns(story, "trainingjobs")[JOB].split()
 
     assert row[1:6] == ["Succeeded", str(len(CAST)), str(len(CAST)), "0", "100%"]
+
+
+def test_kubectl_shows_what_computes_on_every_device(story: Story, request: pytest.FixtureRequest) -> None:
+    listed = json.loads(story.stage.kubectl("get", "devices", "-n", FLEET, "-o", "json").stdout)["items"]
+
+    backend = request.node.callspec.params["story"]
+    assert {device["metadata"]["name"]: device["status"]["agent"]["backend"] for device in listed} == dict.fromkeys(
+        NAMES, backend
+    )
 
 
 def test_every_device_wins_back_at_least_half_of_what_its_drift_cost(story: Story) -> None:

@@ -1,13 +1,17 @@
 """What a person gets from pip: small on a device, whole in the cluster, and clear when something is missing."""
 
+import os
+import platform
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from support.devices import Device
 from support.repository import ROOT
 
 PROGRAMS = {
@@ -60,8 +64,27 @@ def install(folder: Path, wheel: Path, extra: str, constraints: Path) -> Path:
 
 def run(venv: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(venv / "bin" / command[0]), *command[1:]], capture_output=True, text=True, timeout=60, check=False
+        [str(venv / "bin" / command[0]), *command[1:]],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=without_compiler(venv),
     )
+
+
+def without_compiler(venv: Path) -> dict[str, str]:
+    """The environment of a machine that has this Python and no compiler."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"CC", "HEDGEROW_BACKEND"}}
+    return {**kept, "PATH": str(venv / "bin")}
+
+
+def backend_of(venv: Path, folder: Path) -> str:
+    """What the doctor says about the backend."""
+    device = Device(folder, "alone", 1)
+    device.write_files()
+    findings = run(venv, "hedgerow-agent", "doctor", "--config", str(device.config)).stdout.splitlines()
+    return next(line.partition("backend: ")[2] for line in findings if "backend: " in line)
 
 
 def size_bytes(folder: Path) -> int:
@@ -119,3 +142,51 @@ def test_an_agent_installation_has_the_operators_programs_too_and_they_explain_t
 
     assert result.returncode == 1
     assert "pip install 'hedgerow[operator]'" in result.stderr
+
+
+def test_the_wheel_is_for_this_platform_and_for_every_python(wheel: Path) -> None:
+    _name, _version, python, abi, system = wheel.stem.split("-")
+
+    assert (python, abi) == ("py3", "none")
+    assert system.endswith(f"_{platform.machine()}")
+
+
+def test_an_installed_wheel_trains_by_the_library_where_there_is_no_compiler(agent_venv: Path, tmp_path: Path) -> None:
+    assert backend_of(agent_venv, tmp_path).startswith("native, for ")
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=120)
+    return next(folder.glob("*.tar.gz"))
+
+
+def test_the_sdist_holds_what_the_library_is_built_from(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    tracked = subprocess.run(["git", "ls-files", "native"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(tracked.stdout.split()) <= names
+    assert not any(name.endswith(".so") for name in names)
+
+
+def test_the_sdist_installs_without_a_compiler_and_trains_in_numpy_with_one_sentence(
+    sdist: Path, agent_venv: Path, locked_versions: Path, tmp_path: Path
+) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=120)
+    packages = next(venv.glob("lib/python*/site-packages"))
+    # What the agent depends on is there already, in the other venv; only hedgerow itself is to come from the sdist.
+    (packages / "others.pth").write_text(str(next(agent_venv.glob("lib/python*/site-packages"))) + "\n")
+    pip = ("pip", "install", "-v", "--no-deps", "-c", str(locked_versions), "--ignore-installed", str(sdist))
+    installed = run(venv, *pip)
+
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert (installed.stdout + installed.stderr).count("There is no C compiler here") == 1
+    assert not list(packages.rglob("libhedgerow.so"))
+    missing = packages / "hedgerow_agent/core/native/libhedgerow.so"
+    assert backend_of(venv, tmp_path / "device") == (
+        f"numpy. The compiled backend is not installed ({missing} is missing); training goes on in numpy."
+    )

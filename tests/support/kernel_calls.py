@@ -4,13 +4,13 @@ Outputs and scratch start as rubbish, so that a kernel that leaves a hole is fou
 through the kernels: no plan, no offsets, every tensor kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hedgerow_agent.core.kernels import bind
-from hedgerow_agent.core.kernels.call import Array, Call, Runtime, stored
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime, stored
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import DType, Graph, Node, Section, Tensor
 from hedgerow_plans.graph.operator import Backward
@@ -26,6 +26,7 @@ class Laboratory:
     dtype: str = "float64"
     rubbish: int = 0xFF  # NaN in both float types
     scratch_reached: dict[str, tuple[int, int]] = field(default_factory=dict)  # by node: end of change, promise
+    bind: Callable[[Call], Bound] = bind  # to numpy's kernels, unless another backend is tried
 
     def run(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Run one node and return its outputs by name."""
@@ -41,7 +42,7 @@ class Laboratory:
         )
         inner = scratch[: scratch.size - GUARD_BYTES]
         orders = (tuple(known[name].order for name in names) for names in (node.inputs, node.outputs))
-        bind(Call(node, inputs, made, updates, inner, runtime, *orders))()
+        self.bind(Call(node, inputs, made, updates, inner, runtime, *orders))()
         for name in node.updates:
             np.copyto(arrays[name], lying[name])
         changed = np.flatnonzero(scratch != self.rubbish)

@@ -36,6 +36,11 @@ class Arena:
         # A page boundary, so every planned offset is as aligned as it was planned.
         self._bytes: Bytes = np.frombuffer(self._mapping, np.uint8, self.capacity_bytes + GUARD_BYTES)
 
+    @property
+    def whole(self) -> Bytes:
+        """All bytes that plans may speak of."""
+        return self._bytes[: self.capacity_bytes]
+
     def view(self, offset: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return an array at an offset; the bytes are not touched."""
         wanted = np.dtype(dtype)

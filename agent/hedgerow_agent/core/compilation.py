@@ -4,8 +4,9 @@ Steps are walked once, with the view of every live tensor at hand; a free only f
 of the body is what the graph hands out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import CoreError
@@ -18,6 +19,26 @@ from hedgerow_plans.graph.ir import Graph, Node, Tensor
 from hedgerow_plans.plan import Compute, Free, PageIn, PageOut, Plan, Recompute, Step, Update
 
 
+class Backend(Protocol):
+    """What runs calls: numpy, or a compiled library."""
+
+    name: str
+
+    def bind(self, steps: Sequence[Call | Bound], arena: Array) -> tuple[Bound, ...]:
+        """Return what runs these steps in their order; some are bound already, and calls speak of the arena's bytes."""
+        ...
+
+
+class NumpyBackend:
+    """Binds every call to its numpy kernel."""
+
+    name = "numpy"
+
+    def bind(self, steps: Sequence[Call | Bound], _arena: Array) -> tuple[Bound, ...]:
+        """Return one bound call for each step."""
+        return tuple(bind(step) if isinstance(step, Call) else step for step in steps)
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """What plans are bound to: the same for every rung of a program."""
@@ -26,6 +47,7 @@ class Workplace:
     residents: Mapping[str, Array]
     runtime: Runtime
     pages: PageFile
+    backend: Backend = field(default_factory=NumpyBackend)
     scratch_bytes: dict[tuple[str, str, int], int] = field(default_factory=dict)  # by graph, node and micro-batch
 
 
@@ -62,8 +84,8 @@ class _Walk:
 
     def section(self, steps: tuple[Step, ...]) -> tuple[Bound, ...]:
         """Bind one section; frees leave no call behind."""
-        calls = (self._step(step) for step in steps)
-        return tuple(call for call in calls if call is not None)
+        calls = [call for call in map(self._step, steps) if call is not None]
+        return self._workplace.backend.bind(calls, self._workplace.arena.whole)
 
     def find(self, node: Node, name: str) -> Array:
         """Return the view of a live tensor."""
@@ -71,7 +93,7 @@ class _Walk:
             raise CoreError(f"Node {node.name} needs {name}, which is not in memory; the plan was not verified.")
         return self.live[name]
 
-    def _step(self, step: Step) -> Bound | None:
+    def _step(self, step: Step) -> Call | Bound | None:
         match step:
             case Compute(node, offsets, scratch_offset) | Recompute(node, offsets, scratch_offset):
                 return self._run(self._graph.nodes[node], offsets, scratch_offset)
@@ -88,7 +110,7 @@ class _Walk:
                 self._place(self._graph.tensors[tensor], offset)
                 return self._workplace.pages.bind_in(name, self._stored(name))
 
-    def _run(self, node: Node, offsets: tuple[int, ...], scratch_offset: int) -> Bound:
+    def _run(self, node: Node, offsets: tuple[int, ...], scratch_offset: int) -> Call:
         for name, offset in zip(node.outputs, offsets, strict=True):
             self._place(self._tensors[name], offset)
         look = self._stored if table.operator(node.op).as_stored else self.live.__getitem__
@@ -98,7 +120,7 @@ class _Walk:
         )
         scratch = self._workplace.arena.view(scratch_offset, (self._scratch_bytes(node),), "uint8")
         orders = (tuple(self._tensors[name].order for name in names) for names in (node.inputs, node.outputs))
-        return bind(Call(node, inputs, outputs, updates, scratch, self._workplace.runtime, *orders))
+        return Call(node, inputs, outputs, updates, scratch, self._workplace.runtime, *orders)
 
     def _scratch_bytes(self, node: Node) -> int:
         """Look into the operator table once for all rungs: that takes as long as binding the call."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hedgerow_agent.core.arena import GUARD_BYTES, PATTERNS, Arena
 from hedgerow_agent.core.bindings import Bindings
-from hedgerow_agent.core.compilation import Compiled, Workplace, compile_plan
+from hedgerow_agent.core.compilation import Backend, Compiled, NumpyBackend, Workplace, compile_plan
 from hedgerow_agent.core.errors import BadInput, CoreError, GuardZoneChanged, NonFiniteLoss
 from hedgerow_agent.core.evaluation import Evaluation, Scores
 from hedgerow_agent.core.kernels.call import Array, Augment, Bound, RowNumbers, Rows, Runtime
@@ -44,6 +44,8 @@ class Executor:
         seed: int,
         rung: int = 0,
         paging_folder: Path | None = None,
+        *,
+        backend: Backend | None = None,
     ) -> None:
         self.program = program
         self.steps_taken = 0
@@ -55,7 +57,10 @@ class Executor:
         self._runtime = Runtime(seed=seed)
         self._folder = paging_folder
         self._pages = PageFile(paging_folder)
-        self._workplace = Workplace(self._arena, self._residents.views, self._runtime, self._pages)
+        self.backend = backend or NumpyBackend()
+        self._workplace = Workplace(
+            self._arena, self._residents.views, self._runtime, self._pages, backend=self.backend
+        )
         self._evaluation = self._compile(program.evaluation)
         self._bindings = Bindings(lambda number: self._compile(self._plan(number)), self._arena.capacity_bytes)
         self.rung = rung

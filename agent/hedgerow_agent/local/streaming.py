@@ -1,5 +1,6 @@
 """One run over a stream: a file of lines that may still be written to, each learnt from once."""
 
+import os
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from hedgerow_agent.core.online import OnlineRun, OnlineStep
 from hedgerow_agent.local.bar import Bar
 from hedgerow_agent.local.problems import EXIT_INTERRUPTED, Problem
 from hedgerow_agent.trainer import deltas
+from hedgerow_agent.trainer.backend import Opened, open_backend
 from hedgerow_agent.trainer.energy import open_meter
 from hedgerow_agent.trainer.loading import Unfit, load_weights
 from hedgerow_agent.trainer.protocol import DataRead, Ready, Start
@@ -37,7 +39,8 @@ class StreamRun:
             raise Problem(f"The smallest rung needs {program.rungs[-1].promise.peak_bytes} bytes; raise the budget.")
         footprint = read_rss_bytes()
         self._folder = CheckpointFolder(Path(start.folder))
-        self._executor = _executor(start, program, rung)
+        opened = _opened(start)
+        self._executor = _executor(start, program, rung, opened)
         self._run = OnlineRun(self._executor, float(start.learning_rate))
         self._windows = Windows(self._executor.samples, options.window or 1, options.hop)
         self._tally = Tally(program, open_meter(Path(start.powercap_folder)), None)
@@ -50,6 +53,7 @@ class StreamRun:
         self._ready = Ready(
             footprint_bytes=footprint,
             data=DataRead(samples=0, held_bytes=held, at_once_bytes=self._windows.held_bytes, copied_bytes=0),
+            backend=opened.words,
             progress=self._tally.progress(),
         )
 
@@ -120,10 +124,17 @@ class StreamRun:
         return more
 
 
-def _executor(start: Start, program: Program, rung: int) -> Executor:
+def _opened(start: Start) -> Opened:
+    try:
+        return open_backend(start.backend, os.environ)
+    except Unfit as error:
+        raise Problem(str(error)) from None
+
+
+def _executor(start: Start, program: Program, rung: int, opened: Opened) -> Executor:
     try:
         weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
-        executor = Executor(program, weights, start.seed, rung, Path(start.folder))
+        executor = Executor(program, weights, start.seed, rung, Path(start.folder), backend=opened.backend)
         executor.augment = parse_augmentation(start.augment)
     except (Unfit, CoreError) as error:
         raise Problem(str(error)) from None

@@ -36,6 +36,7 @@ def as_document(outcome: Outcome) -> dict[str, Any]:
         "checkpoint": str(_file(outcome)) if outcome.checkpoint else None,
         "footprintBytes": ready.footprint_bytes,
         "data": ready.data.model_dump(mode="json"),
+        "backend": ready.backend,
     }
 
 
@@ -44,6 +45,7 @@ def as_text(outcome: Outcome) -> str:
     rows = {
         "program": _program(outcome),
         "data": _data(outcome),
+        "backend": outcome.ready.backend.removesuffix("."),
         "steps": _steps(outcome.progress),
         "accuracy": _accuracy(outcome.progress),
         "validation": _quality(outcome.progress.validation),

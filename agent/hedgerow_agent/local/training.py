@@ -75,6 +75,7 @@ def _start(wanted: Wanted, options: Namespace, folder: Path) -> Start:
         seed=wanted.seed,
         learning_rate=wanted.learning_rate,
         schedule=wanted.schedule,
+        backend=wanted.backend,
         augment=tuple(options.augment),
         checkpoint_every_steps=wanted.checkpoint_every_steps,
         measured_steps=_MEASURED_STEPS,

@@ -19,7 +19,7 @@ from hedgerow_agent.local.planning import THIS_MACHINE, board, plan
 from hedgerow_agent.local.problems import EXIT_USAGE, Problem
 from hedgerow_agent.trainer.loading import NO_WEIGHTS_SHA256
 from hedgerow_plans import asked
-from hedgerow_plans.protocol.messages import RateSchedule, WeightsReference
+from hedgerow_plans.protocol.messages import BackendName, RateSchedule, WeightsReference
 from hedgerow_plans.resources.common import decimal
 from hedgerow_plans.resources.device_class import DeviceClass
 from hedgerow_plans.resources.quantities import parse_quantity
@@ -45,6 +45,7 @@ class Wanted:
     seed: int
     learning_rate: str
     schedule: RateSchedule | None
+    backend: BackendName | None
     checkpoint_every_steps: int
     checkpoints_kept: int
     budget_bytes: int | None  # None: the program's first rung
@@ -75,6 +76,7 @@ def _from_job(options: Namespace, manifests: Manifests) -> Wanted:
         seed=training.seed if options.seed is None else options.seed,
         learning_rate=_rate(options.learning_rate or training.optimizer.learning_rate),
         schedule=asked.schedule(training),
+        backend=asked.backend(training),
         checkpoint_every_steps=spec.checkpoint.every_steps,
         checkpoints_kept=spec.checkpoint.keep,
         budget_bytes=budget,
@@ -96,6 +98,7 @@ def _from_program(options: Namespace) -> Wanted:
         seed=options.seed or 0,
         learning_rate=_rate(options.learning_rate),
         schedule=None,
+        backend=None,
         checkpoint_every_steps=50,
         checkpoints_kept=3,
         budget_bytes=_budget(options),

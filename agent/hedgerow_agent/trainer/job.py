@@ -6,6 +6,7 @@ result stays the same to the last bit. Where training stands is in the resume fi
 
 import contextlib
 import math
+import os
 import time
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +22,7 @@ from hedgerow_agent.core.evaluation import Evaluation
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.training import Schedule, TrainingRun
 from hedgerow_agent.trainer import deltas, protocol
+from hedgerow_agent.trainer.backend import open_backend
 from hedgerow_agent.trainer.energy import open_meter
 from hedgerow_agent.trainer.loading import Unfit, load_data, load_program, load_weights
 from hedgerow_agent.trainer.rung import choose_rung, roomiest_fit
@@ -76,6 +78,7 @@ class Job:
         self._weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
         with contextlib.suppress(OSError):  # whoever writes there first says what is wrong
             self._folder.path.mkdir(parents=True, exist_ok=True)
+        self._opened = open_backend(start.backend, os.environ)
         self._dataset = load_data(Path(start.dataset_file), self._program, self._folder.path)
         self._peaks = tuple(plan.promise.peak_bytes for plan in self._program.rungs)
         self._resume = self._find_resume()
@@ -89,7 +92,8 @@ class Job:
         """Train from wherever this job stands to its last step."""
         self._tally.total_steps = _total_steps(self._program, self._dataset, self._start)
         footprint, progress = read_rss_bytes(), self._tally.progress()
-        self._channel.say(protocol.Ready(footprint_bytes=footprint, data=_data_read(self._dataset), progress=progress))
+        data, words = _data_read(self._dataset), self._opened.words
+        self._channel.say(protocol.Ready(footprint_bytes=footprint, data=data, backend=words, progress=progress))
         self._await_budget()
         rung = self._await_fit()
         run = self._build(rung)
@@ -103,7 +107,8 @@ class Job:
     def _build(self, rung: int) -> TrainingRun:
         """Build the arena and bring it to where training stands."""
         start = self._start
-        executor = Executor(self._program, self._weights, start.seed, rung, self._folder.path)
+        backend = self._opened.backend
+        executor = Executor(self._program, self._weights, start.seed, rung, self._folder.path, backend=backend)
         executor.prepare()
         augment = parse_augmentation(start.augment)
         rates = asked.rates(start.schedule)

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from hedgerow_agent.trainer.rung import DEFAULT_HYSTERESIS_BATCHES
 from hedgerow_plans.protocol.messages import (
+    BackendName,
     CheckpointReport,
     Count,
     Decimal,
@@ -44,6 +45,7 @@ class Start(Message):
     seed: Count
     learning_rate: Decimal
     schedule: RateSchedule | None = None
+    backend: BackendName | None = None  # what the job asks for; the device's environment counts more
     augment: tuple[Text, ...] = ()  # words such as "shift:2"
     checkpoint_every_steps: Annotated[int, Field(ge=1)]
     from_checkpoint: Identifier | None = None  # used only where the resume file does not serve
@@ -82,6 +84,7 @@ class Ready(Message):
     kind: Literal["ready"] = "ready"
     footprint_bytes: Count  # resident set of the process before its arena
     data: DataRead = DataRead()
+    backend: Text = ""  # what computes, for people
     progress: Progress
 
 

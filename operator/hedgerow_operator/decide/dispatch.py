@@ -60,6 +60,7 @@ def _assignment(entry: OpenJob, device: Device, world: World) -> Assignment | No
         seed=spec.training.seed,
         learning_rate=spec.training.optimizer.learning_rate,
         schedule=asked.schedule(spec.training),
+        backend=asked.backend(spec.training),
         checkpoint_every_steps=spec.checkpoint.every_steps,
         checkpoints_kept=spec.checkpoint.keep,
     )

@@ -22,6 +22,9 @@ _LabelName = Annotated[str, StringConstraints(max_length=317)]  # a prefix of 25
 LabelMap = Annotated[dict[_LabelName, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
 
 
+BackendName = Literal["numpy", "native"]
+"""What computes on a device: numpy, or the compiled library."""
+
 MOST_CHECKPOINTS = 100
 """Kept on a device at most, so that a twin that names them all stays well below a broker's message limit."""
 
@@ -109,6 +112,7 @@ class Assignment(Message):
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     learning_rate: Decimal
     schedule: RateSchedule | None = None  # None: the rate stays the same
+    backend: BackendName | None = None  # None: what the device has
     checkpoint_every_steps: Annotated[int, Field(ge=1, le=10**9)]
     checkpoints_kept: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)]
 

@@ -8,6 +8,7 @@ of the object; `training_generation` tells the two apart.
 import hashlib
 import json
 import re
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -75,6 +76,13 @@ class Model(Part):
     weights: Weights = Field(description="The parameters to start from.")
 
 
+class Backend(StrEnum):
+    """What computes on devices; the two agree but for rounding."""
+
+    NUMPY = "Numpy"
+    NATIVE = "Native"  # the compiled library
+
+
 class Training(Part):
     """How long, in which batches, with which optimizer."""
 
@@ -91,6 +99,12 @@ class Training(Part):
     )
     clipping: Clipping | None = Field(
         default=None, description="Keeps gradients from growing without bound; they are used as they are if absent."
+    )
+    backend: Backend | None = Field(
+        default=None,
+        description="What computes: Numpy, or Native (the compiled library; a device without it waits and says so). "
+        "If absent each device takes the library where it is installed, else numpy. HEDGEROW_BACKEND on a device "
+        "counts more than this.",
     )
 
 

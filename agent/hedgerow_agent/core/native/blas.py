@@ -1,0 +1,46 @@
+"""Finds the OpenBLAS that numpy brought along, so that matrix products in C use it too."""
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+_SYMBOLS = (
+    ("scipy_cblas_sgemm64_", "scipy_openblas_set_num_threads64_", 64),
+    ("scipy_cblas_sgemm", "scipy_openblas_set_num_threads", 32),
+    ("cblas_sgemm64_", "openblas_set_num_threads64_", 64),
+    ("cblas_sgemm", "openblas_set_num_threads", 32),
+)
+"""Names that builds of OpenBLAS give the product and the number of threads, and the bits of their integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blas:
+    """A matrix product in a loaded library."""
+
+    path: Path
+    sgemm_address: int
+    integer_bits: int
+
+
+def find_blas() -> Blas | None:
+    """Return numpy's OpenBLAS, with one thread: whoever splits work does so above it. None if there is none."""
+    for path in _candidates():
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError:
+            continue
+        for product, threads, bits in _SYMBOLS:
+            if hasattr(library, product) and hasattr(library, threads):
+                getattr(library, threads)(1)
+                address = ctypes.cast(getattr(library, product), ctypes.c_void_p).value
+                return None if address is None else Blas(path, address, bits)
+    return None
+
+
+def _candidates() -> list[Path]:
+    """Return files that may be numpy's BLAS: beside the package, where wheels keep it."""
+    package = Path(np.__file__).parent
+    folders = (package.parent / "numpy.libs", package / ".libs", package / ".dylibs")
+    return [path for folder in folders for path in sorted(folder.glob("*openblas*"))]

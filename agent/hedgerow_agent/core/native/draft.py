@@ -1,0 +1,58 @@
+"""A record before it is given regions: what an encoder makes of a call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow_agent.core.kernels.call import Array, Call
+from hedgerow_agent.core.native.layout import MOST_PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One kernel of the library with its operands as views, and how its work may be cut.
+
+    `units` are cut at multiples of `grain`; `work` says roughly how many numbers are touched or multiplied, so that
+    little work is not cut at all.
+    """
+
+    op: str
+    operands: tuple[Array | None, ...]
+    sizes: tuple[int, ...]
+    units: int
+    work: int
+    numbers: tuple[float, ...] = ()
+    grain: int = 1
+    most_parts: int = MOST_PARTS  # where scratch has room for so many
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Numbers that change from step to step, where records can read them."""
+
+    rate: Array  # one float
+
+
+Drafts = tuple[Draft, ...]
+Encoder = Callable[[Call, Block], Drafts | None]
+"""Makes drafts of a call, to be run one after the other, or None if the library cannot run it."""
+
+
+class Room:
+    """Floats of a call's scratch, handed out one after the other."""
+
+    def __init__(self, call: Call) -> None:
+        self._floats = call.scratch[: call.scratch.nbytes // 4 * 4].view(np.float32)
+        self._used = 0
+
+    @property
+    def left(self) -> int:
+        """How many are left."""
+        return self._floats.size - self._used
+
+    def take(self, count: int) -> Array:
+        """Return the next ones; whoever takes looks before whether there are enough."""
+        piece = self._floats[self._used : self._used + count]
+        self._used += count
+        return piece

@@ -1,0 +1,95 @@
+/* The fully connected layer: one product each, cut by rows or by columns of the result. */
+#include "checking.h"
+#include "products.h"
+#include "vector.h"
+
+/* Sizes of a product C = A B: rows and columns of C, terms of the sum, how A and B are turned, and whether the ranges
+ * are of columns. Operands: A, B, C and, if there is one, a row that is added to each. */
+enum { PRODUCT_M, PRODUCT_N, PRODUCT_K, PRODUCT_TURN_A, PRODUCT_TURN_B, PRODUCT_BY_COLUMNS };
+
+static hedgerow_verdict check_product(const hedgerow_record *record, int64_t *units) {
+    checker check = look_at(record);
+    int64_t m = positive(&check, PRODUCT_M), n = positive(&check, PRODUCT_N), k = positive(&check, PRODUCT_K);
+    for (int at = PRODUCT_TURN_A; at <= PRODUCT_BY_COLUMNS; at++)
+        refuse_unless(&check, record->sizes[at] <= 1, HEDGEROW_WRONG_SIZES);
+    needs_floats(&check, 0, times(&check, m, k));
+    needs_floats(&check, 1, times(&check, k, n));
+    needs_floats(&check, 2, times(&check, m, n));
+    may_have_floats(&check, 3, n);
+    *units = record->sizes[PRODUCT_BY_COLUMNS] ? n : m;
+    return check.verdict;
+}
+
+static void add_row(float *c, const float *row, int64_t rows, int64_t columns, int64_t ldc) {
+    for (int64_t at = 0; at < rows; at++)
+        for (int64_t column = 0; column < columns; column++)
+            c[at * ldc + column] += row[column];
+}
+
+static void run_product(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    const int64_t *sizes = call->record.sizes;
+    int64_t m = sizes[PRODUCT_M], n = sizes[PRODUCT_N], k = sizes[PRODUCT_K];
+    hedgerow_product p = {
+        .turn_a = sizes[PRODUCT_TURN_A], .turn_b = sizes[PRODUCT_TURN_B], .m = m, .n = n, .k = k, .ldc = n};
+    p.lda = p.turn_a ? m : k;
+    p.ldb = p.turn_b ? k : n;
+    int64_t row = sizes[PRODUCT_BY_COLUMNS] ? 0 : first, column = sizes[PRODUCT_BY_COLUMNS] ? first : 0;
+    p.m = sizes[PRODUCT_BY_COLUMNS] ? m : end - first;
+    p.n = sizes[PRODUCT_BY_COLUMNS] ? end - first : n;
+    p.a = (const float *)call->at[0] + (p.turn_a ? row : row * p.lda);
+    p.b = (const float *)call->at[1] + (p.turn_b ? column * p.ldb : column);
+    p.c = (float *)call->at[2] + row * n + column;
+    multiply(&p);
+    if (call->at[3] != NULL)
+        add_row(p.c, (const float *)call->at[3] + column, p.m, p.n, n);
+    (void)part;
+}
+
+/* Sums of the columns of a matrix (rows, columns): cut by columns. */
+static hedgerow_verdict check_column_sums(const hedgerow_record *record, int64_t *units) {
+    checker check = look_at(record);
+    int64_t rows = positive(&check, 0), columns = positive(&check, 1);
+    needs_floats(&check, 0, times(&check, rows, columns));
+    needs_floats(&check, 1, columns);
+    *units = columns;
+    return check.verdict;
+}
+
+/* Add up some columns, in four sums that are added at the end, so that additions need not wait for each other. */
+static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int64_t first, int64_t end, float factor,
+                        float *sums) {
+    const vec factors = spread(factor);
+    int64_t column = first;
+    for (; column + 2 * LANES <= end; column += 2 * LANES) {
+        vec low[4] = {zeros(), zeros(), zeros(), zeros()}, high[4] = {zeros(), zeros(), zeros(), zeros()};
+        const float *at = matrix + column;
+        int64_t row = 0;
+        for (; row + 4 <= rows; row += 4)
+            for (int lane = 0; lane < 4; lane++) {
+                low[lane] += load(at + (row + lane) * columns);
+                high[lane] += load(at + (row + lane) * columns + LANES);
+            }
+        for (; row < rows; row++) {
+            low[0] += load(at + row * columns);
+            high[0] += load(at + row * columns + LANES);
+        }
+        store(sums + column, ((low[0] + low[1]) + (low[2] + low[3])) * factors);
+        store(sums + column + LANES, ((high[0] + high[1]) + (high[2] + high[3])) * factors);
+    }
+    for (; column < end; column++) {
+        float sum[4] = {0, 0, 0, 0};
+        int64_t row = 0;
+        for (; row + 4 <= rows; row += 4)
+            for (int lane = 0; lane < 4; lane++)
+                sum[lane] += matrix[(row + lane) * columns + column];
+        for (; row < rows; row++)
+            sum[0] += matrix[row * columns + column];
+        sums[column] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) * factor;
+    }
+}
+
+static void run_column_sums(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    sum_columns(call->at[0], call->record.sizes[0], call->record.sizes[1], first, end,
+                (float)call->record.numbers[0], call->at[1]);
+    (void)part;
+}

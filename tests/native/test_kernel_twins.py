@@ -1,0 +1,289 @@
+"""Every kernel of the library computes what its numpy twin does, over generated shapes and in every order it takes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.native.library import Library
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.ir import DType, Node, Order, Role, Tensor
+from hedgerow_plans.graph.ops.convolution_ways import Way
+from support.convolutions import Case, dense, depthwise, in_orders, weight_order, winograd
+from support.gradients import parameter, sample, seeds
+from support.native_calls import Twins
+
+MOST = {
+    "gelu": 1e-6,
+    "tanh": 4e-7,
+    "sigmoid": 4e-7,
+    "softmax": 4e-7,
+    "cross_entropy": 2e-6,
+    "batch_norm": 4e-6,
+    "layer_norm": 4e-6,
+    "rms_norm": 4e-6,
+    "adam": 1e-6,
+    "conv2d": 2e-6,
+    "conv2d_grad_input": 2e-6,
+    "conv2d_grad_weight": 2e-6,
+}
+"""The largest distance to numpy in 64 bits, of the largest number of a result or of 1; and of operators not named: """
+MOST_OF_OTHERS = 4e-6
+
+sizes, batches = st.integers(1, 40), st.integers(1, 5)
+orders = st.sampled_from((Order.SAMPLES, Order.PIXELS, Order.CHANNELS))
+
+
+def judge(distances: Mapping[str, float]) -> None:
+    for op, distance in distances.items():
+        assert distance <= MOST.get(op, MOST_OF_OTHERS), (op, distance)
+
+
+def check_convolution(library: Library, case: Case, way: Way, lying: tuple[Order, Order, Order], seed: int) -> None:
+    twins, rng = Twins(library, case.samples), np.random.default_rng(seed)
+    bias = (parameter("b", case.weight[0]),) if case.bias else ()
+    known = {tensor.name: tensor for tensor in (sample("x", *case.image), parameter("w", *case.weight), *bias)}
+    attributes = {**case.attributes, "algorithm": way.value}
+    forward = Node("y", "conv2d", tuple(known), ("y",), attributes=attributes)
+    (y,) = table.infer(forward, known)
+    known |= {"y": y, "dy": replace(y, name="dy")}
+    nodes = [
+        forward,
+        Node("dx", "conv2d_grad_input", ("dy", "w"), ("dx",), attributes={**attributes, "shape": case.image}),
+        Node("dw", "conv2d_grad_weight", ("dy", "x"), ("dw",), attributes={**attributes, "shape": case.weight}),
+    ]
+    arrays: dict[str, Array] = {
+        name: rng.standard_normal(tensor.full_shape(case.samples)).astype(np.float32) for name, tensor in known.items()
+    }
+    crossing = lying[0] is not lying[2]  # the gradient of images from outside is never asked for
+    for node in (node for node in nodes if not (crossing and node.op == "conv2d_grad_input")):
+        (made,) = table.infer(node, known)
+        judge({node.op: twins.compare(node, in_orders({**known, made.name: made}, lying), arrays)})
+
+
+@given(case=dense(), seed=seeds)
+def test_convolutions_by_taps(library: Library, case: Case, seed: int) -> None:
+    check_convolution(library, case, Way.TAPS, (Order.PIXELS, weight_order(case), Order.PIXELS), seed)
+
+
+@given(case=dense(), result=st.sampled_from((Order.CHANNELS, Order.PIXELS)), seed=seeds)
+def test_convolutions_by_channels(library: Library, case: Case, result: Order, seed: int) -> None:
+    check_convolution(library, case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, result), seed)
+
+
+@given(case=depthwise(), seed=seeds)
+def test_depthwise_convolutions(library: Library, case: Case, seed: int) -> None:
+    plain = replace(case, bias=False)
+    check_convolution(library, plain, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), seed)
+
+
+@given(case=winograd(), seed=seeds)
+def test_winograd(library: Library, case: Case, seed: int) -> None:
+    check_convolution(library, case, Way.WINOGRAD, (Order.PIXELS, Order.TAPS, Order.PIXELS), seed)
+
+
+WIDE = [
+    (Case((40, 14, 14), (70, 40, 3, 3), {"padding": 1}, 8), Way.TAPS, Order.TAPS),
+    (Case((64, 8, 8), (48, 64, 3, 3), {"padding": 1}, 8), Way.WINOGRAD, Order.TAPS),
+    (Case((24, 13, 11), (24, 1, 3, 3), {"stride": 2, "padding": 1, "groups": 24}, 8), Way.DEPTHWISE, Order.SAMPLES),
+    (Case((300, 4, 4), (36, 300, 1, 1), {}, 3), Way.UNFOLD, Order.SAMPLES),
+]
+
+
+@pytest.mark.parametrize(("case", "way", "weight"), WIDE, ids=[way.value for _, way, _ in WIDE])
+def test_layers_that_fill_whole_vectors_and_panels(library: Library, case: Case, way: Way, weight: Order) -> None:
+    check_convolution(library, case, way, (Order.PIXELS, weight, Order.PIXELS), 1)
+
+
+@pytest.mark.parametrize("result", [Order.CHANNELS, Order.PIXELS])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_layers_by_channels_that_take_several_panels(library: Library, result: Order, stride: int) -> None:
+    case = Case((70, 9, 10), (21, 70, 3, 3), {"padding": 1, "stride": stride}, 6, bias=True)
+    check_convolution(library, case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, result), 1)
+
+
+@given(batch=batches, inputs=sizes, outputs=sizes, bias=st.booleans(), seed=seeds)
+def test_fully_connected_layers(
+    library: Library, *, batch: int, inputs: int, outputs: int, bias: bool, seed: int
+) -> None:
+    tensors = (sample("x", 3, inputs), parameter("w", outputs, inputs), *([parameter("b", outputs)] if bias else []))
+    node = Node("y", "linear", tuple(tensor.name for tensor in tensors), ("y",))
+    judge(Twins(library, batch).check(node, tensors, seed, {}, Order.SAMPLES))
+
+
+@pytest.mark.parametrize("with_blas", [True, False])
+@pytest.mark.parametrize("shape", [(5, 700, 40), (33, 64, 17), (130, 520, 65)])
+def test_large_products_by_blas_and_by_our_own(library: Library, with_blas: bool, shape: tuple[int, int, int]) -> None:
+    batch, inputs, outputs = shape
+    assert library.blas is not None
+    library.use_blas(library.blas if with_blas else None)
+    try:
+        tensors = (sample("x", inputs), parameter("w", outputs, inputs), parameter("b", outputs))
+        judge(Twins(library, batch).check(Node("y", "linear", ("x", "w", "b"), ("y",)), tensors, 1, {}, Order.SAMPLES))
+    finally:
+        library.use_blas(library.blas)
+
+
+ACTIVATIONS = ("relu", "relu6", "sigmoid", "tanh", "silu", "hswish", "gelu")
+
+
+@pytest.mark.parametrize("op", ACTIVATIONS)
+@given(batch=batches, channels=sizes, side=st.integers(1, 7), order=orders, saved=st.booleans(), seed=seeds)
+def test_activations(
+    library: Library, op: str, *, batch: int, channels: int, side: int, order: Order, saved: bool, seed: int
+) -> None:
+    x = sample("x", channels, side, side)
+    rectifier, both = op.startswith("relu"), saved and op in ("relu", "relu6", "gelu")
+    node = Node("y", op, ("x",), ("y", "saved") if both else ("y",))
+    given_x = {"x": 4 * np.random.default_rng(seed).standard_normal((batch, *x.shape)).astype(np.float32)}
+    judge(Twins(library, batch).check(node, (x,), seed, given_x, order if rectifier else Order.SAMPLES))
+
+
+@pytest.mark.parametrize("op", ["add", "mul"])
+@given(batch=batches, channels=sizes, order=orders, seed=seeds)
+def test_sums_and_products_of_images(
+    library: Library, op: str, *, batch: int, channels: int, order: Order, seed: int
+) -> None:
+    tensors = (sample("a", channels, 5, 3), sample("b", channels, 5, 3))
+    node = Node("y", op, ("a", "b"), ("y",), attributes={"scale": -0.75} if op == "add" else {})
+    judge(Twins(library, batch).check(node, tensors, seed, {}, order if op == "add" else Order.SAMPLES))
+
+
+@given(batch=batches, channels=sizes, side=st.integers(2, 9), own=st.booleans(), seed=seeds)
+def test_batch_norm_by_pixels(library: Library, *, batch: int, channels: int, side: int, own: bool, seed: int) -> None:
+    names = ("weight", "bias") if own else ("weight", "bias", "mean", "variance")
+    tensors = (sample("x", channels, side, side), *(parameter(name, channels) for name in names))
+    outputs = ("y", "saved") if own else ("y",)
+    node = Node("y", "batch_norm", ("x", *names), outputs, attributes={"statistics": "batch" if own else "running"})
+    drawn = np.random.default_rng(seed)
+    given_ones = {"variance": drawn.random(channels).astype(np.float32) + 0.5}
+    judge(Twins(library, batch).check(node, tensors, seed, {} if own else given_ones, Order.PIXELS))
+
+
+@given(batch=batches, channels=sizes, side=st.integers(2, 9), order=orders, seed=seeds)
+def test_gradients_of_biases_of_images(
+    library: Library, *, batch: int, channels: int, side: int, order: Order, seed: int
+) -> None:
+    if order is Order.SAMPLES:
+        order = Order.PIXELS
+    twins, dy = Twins(library, batch), replace(sample("dy", channels, side, side), order=order)
+    node = Node("db", "bias_grad", ("dy",), ("db",))
+    array = np.random.default_rng(seed).standard_normal((batch, channels, side, side)).astype(np.float32)
+    judge({"bias_grad": twins.compare(node, {"dy": dy}, {"dy": array})})
+
+
+@pytest.mark.parametrize("op", ["layer_norm", "rms_norm"])
+@given(batch=batches, width=st.integers(2, 70), saved=st.booleans(), seed=seeds)
+def test_norms_over_rows(library: Library, op: str, *, batch: int, width: int, saved: bool, seed: int) -> None:
+    names = ("weight", "bias") if op == "layer_norm" else ("weight",)
+    tensors = (sample("x", 6, width), *(parameter(name, width) for name in names))
+    node = Node("y", op, ("x", *names), ("y", "saved"))
+    judge(Twins(library, batch).check(node, tensors, seed, {}, Order.SAMPLES))
+
+
+@given(batch=batches, width=sizes, seed=seeds)
+def test_softmax(library: Library, batch: int, width: int, seed: int) -> None:
+    node = Node("y", "softmax", ("x",), ("y",))
+    judge(Twins(library, batch).check(node, (sample("x", 3, width),), seed, {}, Order.SAMPLES))
+
+
+@given(
+    batch=batches,
+    heads=st.integers(1, 3),
+    width=st.integers(1, 9),
+    queries=st.integers(1, 20),
+    keys=st.integers(1, 20),
+    seed=seeds,
+)
+def test_attention(library: Library, *, batch: int, heads: int, width: int, queries: int, keys: int, seed: int) -> None:
+    tensors = (sample("q", queries, heads * width), sample("k", keys, heads * width), sample("v", keys, heads * width))
+    node = Node("y", "multi_head_attention", ("q", "k", "v"), ("y", "saved"), attributes={"heads": heads})
+    judge(Twins(library, batch).check(node, tensors, seed, {}, Order.SAMPLES))
+
+
+@pytest.mark.parametrize("op", ["max_pool2d", "avg_pool2d"])
+@given(case=dense(), order=orders, seed=seeds)
+def test_pooling(library: Library, op: str, case: Case, order: Order, seed: int) -> None:
+    kernel = case.weight[2:]
+    padding = tuple(min(pad, size // 2) for pad, size in zip(case.attributes["padding"], kernel, strict=True))  # type: ignore[arg-type]
+    fits = all(side + 2 * pad >= size for side, pad, size in zip(case.image[1:], padding, kernel, strict=True))
+    if not fits:
+        kernel, padding = (1, 1), (0, 0)
+    outputs = ("y", "saved") if op == "max_pool2d" else ("y",)
+    attributes = {"kernel": kernel, "stride": case.attributes["stride"], "padding": padding}
+    node = Node("y", op, ("x",), outputs, attributes=attributes)
+    allowed = order if op == "max_pool2d" else Order.SAMPLES
+    judge(Twins(library, case.samples).check(node, (sample("x", *case.image),), seed, {}, allowed))
+
+
+@given(batch=batches, channels=sizes, side=st.integers(1, 9), order=orders, seed=seeds)
+def test_means_of_whole_channels(
+    library: Library, *, batch: int, channels: int, side: int, order: Order, seed: int
+) -> None:
+    node = Node("y", "global_avg_pool", ("x",), ("y",))
+    judge(Twins(library, batch).check(node, (sample("x", channels, side, side),), seed, {}, order))
+
+
+@given(batch=batches, classes=st.integers(2, 40), seed=seeds)
+def test_cross_entropy(library: Library, batch: int, classes: int, seed: int) -> None:
+    labels = Tensor("labels", (), DType.INT32)
+    node = Node("y", "cross_entropy", ("x", "labels"), ("y", "saved"))
+    chosen = {"labels": np.random.default_rng(seed).integers(0, classes, batch).astype(np.int32)}
+    judge(Twins(library, batch).check(node, (sample("x", classes), labels), seed, chosen, Order.SAMPLES))
+
+
+@given(batch=batches, width=sizes, rows=st.integers(1, 50), seed=seeds)
+def test_tables_that_tokens_choose_from(library: Library, batch: int, width: int, rows: int, seed: int) -> None:
+    tokens = Tensor("tokens", (7,), DType.INT32)
+    node = Node("y", "embedding", ("tokens", "table"), ("y",))
+    chosen = {"tokens": np.random.default_rng(seed).integers(0, rows, (batch, 7)).astype(np.int32)}
+    judge(Twins(library, batch).check(node, (tokens, parameter("table", rows, width)), seed, chosen, Order.SAMPLES))
+
+
+def trained(name: str, *shape: int) -> Tensor:
+    return Tensor(name, shape, batched=False, role=Role.TRAINABLE)
+
+
+@given(
+    size=st.integers(1, 5000),
+    momentum=st.sampled_from((0.0, 0.9)),
+    decay=st.sampled_from((0.0, 0.1)),
+    clipped=st.booleans(),
+    seed=seeds,
+)
+def test_sgd(library: Library, *, size: int, momentum: float, decay: float, clipped: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = ("p", "v") if momentum else ("p",)
+    tensors = {name: trained(name, size) for name in (*names, "g")}
+    attributes = {"momentum": momentum, "weight_decay": decay, **({"clip": 0.3} if clipped else {})}
+    node = Node("sgd", "sgd", ("g",), (), names, attributes=attributes)
+    arrays = {name: rng.standard_normal(size).astype(np.float32) for name in tensors}
+    judge({"sgd": Twins(library, 1).compare(node, tensors, arrays)})
+
+
+@given(size=st.integers(1, 5000), decay=st.sampled_from((0.0, 0.1)), steps=st.integers(0, 50), seed=seeds)
+def test_adam(library: Library, size: int, decay: float, steps: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tensors = {name: trained(name, size) for name in ("p", "m", "v", "g")}
+    tensors["t"] = Tensor("t", (), DType.INT32, batched=False, role=Role.STATE)
+    node = Node("adam", "adam", ("g", "t"), (), ("p", "m", "v"), attributes={"weight_decay": decay})
+    arrays: dict[str, Array] = {name: rng.random(size).astype(np.float32) for name in ("p", "m", "v", "g")}
+    arrays["t"] = np.array(steps, np.int32)
+    judge({"adam": Twins(library, 1).compare(node, tensors, arrays)})
+
+
+@given(batch=batches, channels=sizes, side=st.integers(1, 6), source=orders, target=orders, seed=seeds)
+def test_copies_into_another_order(
+    library: Library, *, batch: int, channels: int, side: int, source: Order, target: Order, seed: int
+) -> None:
+    tensors = {
+        "x": replace(sample("x", channels, side, 4), order=source),
+        "y": replace(sample("y", channels, side, 4), order=target),
+    }
+    array = np.random.default_rng(seed).standard_normal((batch, channels, side, 4)).astype(np.float32)
+    node = Node("y", "reorder", ("x",), ("y",))
+    assert Twins(library, batch).compare(node, tensors, {"x": array}) == 0

@@ -1,0 +1,56 @@
+"""Convolutions of all shapes, for whoever compares two ways to compute them."""
+
+from dataclasses import dataclass, replace
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from hedgerow_plans.graph.ir import Attribute, Order, Tensor
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution: its shapes and attributes."""
+
+    image: tuple[int, int, int]
+    weight: tuple[int, int, int, int]
+    attributes: dict[str, Attribute]
+    samples: int
+    bias: bool = False
+
+
+sides, channels = st.integers(1, 9), st.integers(1, 5)
+
+
+@st.composite
+def dense(draw: st.DrawFn) -> Case:
+    inputs, outputs, kernel = draw(channels), draw(channels), (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    padding, stride = (draw(st.integers(0, 3)), draw(st.integers(0, 3))), (draw(channels), draw(channels))
+    image = (inputs, draw(sides), draw(sides))
+    assume(all(side + 2 * pad >= size for side, pad, size in zip(image[1:], padding, kernel, strict=True)))
+    attributes: dict[str, Attribute] = {"stride": stride, "padding": padding}
+    return Case(image, (outputs, inputs, *kernel), attributes, draw(st.integers(1, 4)), draw(st.booleans()))
+
+
+@st.composite
+def depthwise(draw: st.DrawFn) -> Case:
+    case = draw(dense())
+    count = case.image[0]
+    return replace(case, weight=(count, 1, *case.weight[2:]), attributes={**case.attributes, "groups": count})
+
+
+@st.composite
+def winograd(draw: st.DrawFn) -> Case:
+    inputs, outputs = draw(channels), draw(channels)
+    image = (inputs, 2 * draw(st.integers(1, 4)), 2 * draw(st.integers(1, 4)))
+    return Case(image, (outputs, inputs, 3, 3), {"padding": 1}, draw(st.integers(1, 4)), draw(st.booleans()))
+
+
+def in_orders(tensors: dict[str, Tensor], orders: tuple[Order, Order, Order]) -> dict[str, Tensor]:
+    image, weight, result = orders
+    wanted = {"x": image, "dx": image, "w": weight, "dw": weight, "y": result, "dy": result}
+    return {name: replace(tensor, order=wanted.get(name, Order.SAMPLES)) for name, tensor in tensors.items()}
+
+
+def weight_order(case: Case) -> Order:
+    return Order.SAMPLES if case.weight[2:] == (1, 1) else Order.TAPS

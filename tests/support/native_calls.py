@@ -1,0 +1,97 @@
+"""Single nodes on the compiled backend, beside the same nodes in numpy."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hedgerow_agent.core.kernels.call import Array, Bound, Call
+from hedgerow_agent.core.native.library import Library
+from hedgerow_agent.core.native.segments import NativeBackend, Segment
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
+from hedgerow_plans.graph.ops.orders import is_image
+from support.kernel_calls import Laboratory, gradient_node
+
+NOWHERE = np.zeros(64, np.uint8)
+"""An arena in which nothing lies: every array is a region of its own, so that steps outside are refused."""
+
+
+class UnsupportedError(Exception):
+    """The library has no kernel for a call."""
+
+
+def native_bind(library: Library, parts: int = 2) -> Callable[[Call], Bound]:
+    """Return what binds a call to the library, cut into parts."""
+
+    def bind(call: Call) -> Bound:
+        segment = Segment(NativeBackend(library, threads=parts), NOWHERE)
+        if not segment.take(call):
+            raise UnsupportedError(call.node.op)
+        (run,) = segment.close()
+        return run
+
+    return bind
+
+
+@dataclass(frozen=True)
+class Twins:
+    """A node run by both backends on the same numbers: numpy in 64 bits, the library in 32."""
+
+    library: Library
+    micro_batch: int
+
+    def compare(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> float:
+        """Return how far the library is from numpy, of what is largest or of 1; bytes must be equal."""
+        exact = Laboratory(self.micro_batch, "float64")
+        fast = Laboratory(self.micro_batch, "float32", bind=native_bind(self.library))
+        wide = {name: self._as(tensors[name], arrays[name], np.float64) for name in node.reads}
+        narrow = {name: self._as(tensors[name], arrays[name], np.float32) for name in node.reads}
+        wanted = exact.run(node, tensors, wide) | {name: wide[name] for name in node.updates}
+        found = fast.run(node, tensors, narrow) | {name: narrow[name] for name in node.updates}
+        assert fast.scratch_reached[node.name][0] <= fast.scratch_reached[node.name][1]
+        return max(_distance(found[name], wanted[name]) for name in wanted)
+
+    def _as(self, tensor: Tensor, array: Array, dtype: type[np.floating]) -> Array:
+        return array.astype(dtype) if tensor.dtype is DType.FLOAT32 else array.copy()
+
+    def check(
+        self, node: Node, inputs: tuple[Tensor, ...], seed: int, given: Mapping[str, Array], order: Order
+    ) -> dict[str, float]:
+        """Compare a node and all its gradients, images in an order; return the distances by operator."""
+        rng = np.random.default_rng(seed)
+        tensors = {tensor.name: _in_order(tensor, order) for tensor in inputs}
+        drawn = {t.name: rng.standard_normal(t.full_shape(self.micro_batch)).astype(np.float32) for t in inputs}
+        arrays: dict[str, Array] = {**drawn, **given}
+        made = [_in_order(tensor, order) for tensor in table.infer(node, tensors)]
+        tensors.update({tensor.name: tensor for tensor in made}, dy=replace(made[0], name="dy"))
+        table.check_orders(node, tensors)
+        distances = {node.op: self.compare(node, tensors, arrays)}
+        outputs = Laboratory(self.micro_batch, "float32").run(node, tensors, arrays)
+        arrays |= outputs
+        arrays["dy"] = rng.standard_normal(outputs[node.outputs[0]].shape).astype(np.float32)
+        rules = table.operator(node.op).backward
+        for position in (at for at in range(len(inputs)) if at < len(rules) and rules[at] is not None):
+            backward = gradient_node(node, tensors, position)
+            if backward is None:
+                continue
+            known = dict(tensors)
+            known.update({t.name: _in_order(t, order) for t in table.infer(backward, tensors)})
+            try:
+                table.check_orders(backward, known)
+            except GraphError:
+                continue
+            distances[backward.op] = self.compare(backward, known, arrays)
+        return distances
+
+
+def _in_order(tensor: Tensor, order: Order) -> Tensor:
+    return replace(tensor, order=order) if is_image(tensor) else tensor
+
+
+def _distance(found: Array, wanted: Array) -> float:
+    if found.dtype.kind != "f":
+        return 0.0 if np.array_equal(found, wanted) else np.inf
+    scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+    return float(np.abs(found - wanted).max(initial=0)) / scale if np.isfinite(found).all() else np.inf

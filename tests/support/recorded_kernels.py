@@ -1,0 +1,129 @@
+"""Kernels at work in real networks, written down for `native/tests` to run again on other machines."""
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from bench_core.core import samples
+from bench_core.programs import encoded_program
+from bench_core.workloads import WORKLOADS, Workload
+from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.kernels import bind
+from hedgerow_agent.core.kernels.call import Array, Bound, Call
+from hedgerow_agent.core.native.draft import Block, Draft
+from hedgerow_agent.core.native.encoders import ENCODERS
+from hedgerow_agent.core.native.layout import Record
+from hedgerow_agent.core.native.library import Library
+from hedgerow_agent.core.native.segments import NativeBackend, Segment, _Program, _reach
+from hedgerow_plans import codec
+
+SMALL: tuple[Workload, ...] = (
+    replace(WORKLOADS["mlp"], batch_size=5),
+    replace(WORKLOADS["cnn"], batch_size=2),
+    replace(WORKLOADS["resnet"], batch_size=2, shape=(3, 32, 32)),
+    replace(WORKLOADS["mobilenet"], batch_size=2, shape=(3, 32, 32)),
+    replace(WORKLOADS["encoder"], batch_size=2, shape=(12,)),
+)
+MOST_CASES_OF_AN_OPERATOR = 2
+NAME_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Memory that operands of a case lie in."""
+
+    first: int
+    end: int
+    is_floats: bool
+
+    def content(self) -> bytes:
+        return ctypes.string_at(self.first, self.end - self.first)
+
+
+class Recorder:
+    """A backend that runs one record at a time and keeps the smallest cases of each operator."""
+
+    name = "native"
+
+    def __init__(self, library: Library) -> None:
+        self._backend = NativeBackend(library, 2)
+        self.cases: dict[str, list[bytes]] = {}
+
+    def bind(self, steps: Sequence[Call | Bound], arena: Array) -> tuple[Bound, ...]:
+        """Return one bound call for each step."""
+        return tuple(self._bound(step, arena) if isinstance(step, Call) else step for step in steps)
+
+    def _bound(self, call: Call, arena: Array) -> Bound:
+        block, encode = Block(np.zeros(16, np.float32)[:1]), ENCODERS.get(call.node.op)
+        drafts = encode(call, block) if encode is not None else None
+        if drafts is None:
+            return bind(call)
+
+        def run() -> None:
+            block.rate[0] = call.runtime.learning_rate
+            for draft in drafts:
+                self._run(draft, arena)
+
+        return run
+
+    def _run(self, draft: Draft, arena: Array) -> None:
+        segment = Segment(self._backend, arena)
+        record = segment._record(draft)
+        program = _Program(self._backend.library, [record], segment._regions, [draft.op])
+        spans = _spans(draft)
+        before = [span.content() for span in spans]
+        program.run(1)
+        regions = [
+            struct.pack("<qq", len(content), span.is_floats) + content + span.content()
+            for span, content in zip(spans, before, strict=True)
+        ]
+        moved = bytes(_moved(record, draft, spans))
+        name = draft.op.encode().ljust(NAME_BYTES, b"\0")
+        self._keep(draft.op, name + moved + struct.pack("<q", len(regions)) + b"".join(regions))
+
+    def _keep(self, op: str, case: bytes) -> None:
+        kept = sorted([*self.cases.get(op, []), case], key=len)
+        self.cases[op] = kept[:MOST_CASES_OF_AN_OPERATOR]
+
+
+def _spans(draft: Draft) -> list[_Span]:
+    """Return the memory of the operands; those that overlap share it, as they did."""
+    merged: list[_Span] = []
+    operands = [operand for operand in draft.operands if operand is not None]
+    for operand in sorted(operands, key=lambda one: one.ctypes.data):
+        first, is_floats = operand.ctypes.data, operand.dtype == np.float32
+        span = _Span(first, first + _reach(operand), is_floats)
+        if merged and first < merged[-1].end:
+            last = merged.pop()
+            span = _Span(last.first, max(last.end, span.end), last.is_floats and is_floats)
+        merged.append(span)
+    return merged
+
+
+def _moved(record: Record, draft: Draft, spans: list[_Span]) -> Record:
+    """Return the record with its operands in regions of their own."""
+    moved = Record.from_buffer_copy(record)
+    for at, operand in enumerate(draft.operands):
+        if operand is not None:
+            number, span = next(
+                (number, span) for number, span in enumerate(spans) if span.first <= operand.ctypes.data < span.end
+            )
+            moved.operands[at].region, moved.operands[at].offset = number, operand.ctypes.data - span.first
+    return moved
+
+
+def record_networks(library: Library, output: Path) -> set[str]:
+    """Train five networks by a step each and write down what their kernels did; return the operators' names."""
+    recorder = Recorder(library)
+    for workload in SMALL:
+        program = codec.decode(encoded_program(workload))
+        executor = Executor(program, {}, seed=3, backend=recorder)
+        executor.step(*samples(workload), 0.05)
+        executor.close()
+    cases = [case for kept in recorder.cases.values() for case in kept]
+    output.write_bytes(struct.pack("<q", len(cases)) + b"".join(cases))
+    return set(recorder.cases)
