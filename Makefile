@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 NO_SERVERS := not (broker or cluster or helm or prometheus or install or thorough)
 
+# Tests and demo start hundreds of Pythons; each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core clean
 
@@ -41,7 +44,7 @@ quick: venv ## the tests that need no server
 	@$(PYTEST) -m "$(NO_SERVERS)"
 
 test: setup check ## static checks and every test, on real servers
-	@$(PYTEST) -n 2 --dist loadfile -m "not thorough"
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not thorough"
 
 demo: setup ## the whole story on this machine: apply, train, squeeze, roll back
 	@PYTHONPATH=hack $(BIN)/python -m demo

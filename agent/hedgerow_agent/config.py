@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from hedgerow_agent.trainer.rung import DEFAULT_HYSTERESIS_BATCHES
 from hedgerow_plans.protocol.keys import parse_trusted_keys
 from hedgerow_plans.protocol.messages import LabelMap, Name
 
@@ -77,7 +78,7 @@ class Limits(_Section):
 
     cgroup_root: Path | None = Path("/sys/fs/cgroup")  # None: cgroup limits are not looked at
     program_bytes: Annotated[int, Field(ge=1024)] = 64 * 1024 * 1024
-    hysteresis_batches: Annotated[int, Field(ge=1)] = 10  # a larger budget must last so long before it is used
+    hysteresis_batches: Annotated[int, Field(ge=1)] = DEFAULT_HYSTERESIS_BATCHES  # a roomier rung waits so long
     measured_steps: Annotated[int, Field(ge=0)] = 2  # on each rung, to compare its promise with what happens
     rest_between_steps_seconds: Annotated[float, Field(ge=0, le=60)] = 0.0  # leaves the processor to others
 

@@ -26,10 +26,10 @@ class DeviceRole:
 DEVICES = (
     DeviceRole("gate-01", "raspberry-pi-4", "rotated"),
     DeviceRole("gate-02", "raspberry-pi-4", "inverted"),
-    DeviceRole("post-03", "stm32f746", "noisy"),
+    DeviceRole("post-03", "stm32f746", "fogged"),
     DeviceRole("post-04", "stm32f746", "rotated"),
     DeviceRole("tag-05", "nrf52840", "inverted"),
-    DeviceRole("tag-06", "nrf52840", "noisy"),
+    DeviceRole("tag-06", "nrf52840", "fogged"),
 )
 
 # Speed and energy as published for the boards; the agents here run on this machine inside the boards' memory.

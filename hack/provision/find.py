@@ -37,17 +37,6 @@ def locate_broker(environ: Mapping[str, str] | None = None) -> Binary:
             raise no_mosquitto from None
 
 
-def developer_kubeconfig(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Return the KUBECONFIG file the developer named for the tests, if any; Problem when it is not there."""
-    named = (os.environ if environ is None else environ).get("KUBECONFIG")
-    if not named:
-        return None
-    first = Path(named.split(os.pathsep)[0])
-    if not first.is_file():
-        raise Problem(f"KUBECONFIG names {first}, which is not a file: correct or unset KUBECONFIG.")
-    return first
-
-
 def resolve(program: Program, environ: Mapping[str, str], thorough: bool) -> Choice:
     """Decide among the copies on this machine; thorough also reads and runs what is in the cache."""
     return choose(program, candidates(program, environ, thorough))

@@ -12,7 +12,7 @@ def main() -> int:
     """Prepare the data and say where it is and what the base model is worth."""
     parser = argparse.ArgumentParser(
         prog="python -m sampledata",
-        description="Write npz files of real handwritten digits (clean, rotated, inverted, noisy) and a base model "
+        description="Write npz files of real handwritten digits (clean, rotated, inverted, fogged) and a base model "
         "trained on other, clean ones. Name the files in an agent's [datasets] and [models].",
     )
     parser.add_argument("folder", type=Path, help="where to write; what is there already is not made again")

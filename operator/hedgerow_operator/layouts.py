@@ -12,7 +12,7 @@ from hedgerow_plans.planning.layout import Effort, Layout, lay_out
 from hedgerow_plans.planning.layout_problem import MOST_BYTES, parse_tensors
 from hedgerow_plans.untrusted import Untrustworthy
 
-_EFFORT = Effort(visits=100_000_000, placements=10_000_000)
+_EFFORT = Effort(visits=100_000_000, columns=1_000_000_000)
 """Far more than a time limit allows: at the terminal it is the time that counts."""
 
 

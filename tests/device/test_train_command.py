@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
+from hedgerow_agent import cli
 from hedgerow_agent.checkpoints import CheckpointFolder
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.weights import map_tensors
@@ -24,9 +27,40 @@ from hedgerow_plans import codec
 from support.digits import digits
 
 
-def command(*arguments: object, folder: Path, **more: Any) -> "subprocess.CompletedProcess[str]":
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Train = Callable[..., Done]
+
+
+def command(*arguments: object, folder: Path) -> Done:
+    """Run the command as a process of its own, as people do."""
     line = [sys.executable, "-m", "hedgerow_agent", "train", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, check=False, cwd=folder, **more)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=folder)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def train(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Train]:
+    """Run the command in this process, where a second start costs nothing; what it does not catch fails the test."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = cli.main(["train", *map(str, arguments)])
+        return Done(code, *capsys.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def job(**training: Any) -> dict[str, Any]:
@@ -59,13 +93,41 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def report(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The folder of a run that came to its end, and its report."""
+
+    folder: Path
+    report: dict[str, Any]
+
+    @property
+    def program(self) -> Path:
+        """The program that was planned for it."""
+        return self.folder / "hedgerow-train" / "handwriting" / "program.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        """What it learnt."""
+        return self.folder / str(self.report["checkpoint"])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """One run for all tests that only look at what a run leaves behind."""
+    folder = tmp_path_factory.mktemp("trained")
+    np.savez(folder / "camera.npz", x=digits().x, y=digits().y)
+    (folder / "job.yaml").write_text(yaml.safe_dump(job()))
+    settings = ("--data", "camera.npz", "--from-scratch", "-o", "json")
+    return Trained(folder, report(command("job.yaml", *settings, folder=folder)))
+
+
+def report(done: Done) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def refused(done: "subprocess.CompletedProcess[str]", exit_code: int, words: str) -> None:
+def refused(done: Done, exit_code: int, words: str) -> None:
     assert done.returncode == exit_code, done.stdout + done.stderr
     assert words in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
@@ -97,46 +159,42 @@ def test_a_manifest_is_planned_trained_and_told_about(place: Path) -> None:
     assert after > 0.8
 
 
-def test_what_it_leaves_behind_is_a_delta_that_works(place: Path) -> None:
-    found = report(command("job.yaml", "--data", "camera.npz", "--from-scratch", "-o", "json", folder=place))
-    program = codec.decode((place / "hedgerow-train" / "handwriting" / "program.json").read_bytes())
-    executor = Executor(program, {}, seed=3)
-    executor.load_delta(map_tensors(place / found["checkpoint"]))
+def test_what_it_leaves_behind_is_a_delta_that_works(trained: Trained) -> None:
+    executor = Executor(codec.decode(trained.program.read_bytes()), {}, seed=3)
+    executor.load_delta(map_tensors(trained.checkpoint))
     accuracy = executor.evaluate(digits().x, digits().y).accuracy
     assert accuracy is not None
     assert accuracy > 0.8
-    checkpoints = CheckpointFolder((place / found["checkpoint"]).parent)
-    assert [one.step for one in checkpoints.good()] == [220, found["progress"]["total_steps"]]
-    assert found["energy"]["source"] in {"unknown", "measured"}
+    checkpoints = CheckpointFolder(trained.checkpoint.parent)
+    assert [one.step for one in checkpoints.good()] == [220, trained.report["progress"]["total_steps"]]
+    assert trained.report["energy"]["source"] in {"unknown", "measured"}
 
 
-def test_a_program_file_trains_what_it_was_planned_for(place: Path) -> None:
-    settings = ("--from-scratch", "--data", "camera.npz", "-o", "json")
-    first = report(command("job.yaml", *settings, folder=place))
-    program = place / "hedgerow-train" / "handwriting" / "program.json"
-    again = report(
-        command(program, *settings, "--learning-rate", "0.1", "--epochs", 3, "--seed", 3, "--out", "o", folder=place)
-    )
-    beside = report(command("job.yaml", *settings, "--program", program, "--out", "p", folder=place))
-    wanted, *others = (map_tensors(place / found["checkpoint"]) for found in (first, again, beside))
+def test_a_program_file_trains_what_it_was_planned_for(place: Path, trained: Trained, train: Train) -> None:
+    program, settings = trained.program, ("--from-scratch", "--data", "camera.npz", "-o", "json")
+    again = report(train(program, *settings, "--learning-rate", "0.1", "--epochs", 3, "--seed", 3, "--out", "o"))
+    beside = report(train("job.yaml", *settings, "--program", program, "--out", "p"))
+    wanted = map_tensors(trained.checkpoint)
+    others = [map_tensors(place / found["checkpoint"]) for found in (again, beside)]
     for name, tensor in wanted.items():
         assert all(np.array_equal(tensor, other[name]) for other in others)
-    refused(command(program, *settings, folder=place), 2, "add --learning-rate RATE")
-    refused(command(program, "--data", "camera.npz", "--learning-rate", "0.1", folder=place), 2, "add --weights FILE")
+    refused(train(program, *settings), 2, "add --learning-rate RATE")
+    refused(train(program, "--data", "camera.npz", "--learning-rate", "0.1"), 2, "add --weights FILE")
 
 
-def test_a_budget_chooses_the_rung_and_too_little_is_told_with_numbers(place: Path) -> None:
+def test_a_budget_chooses_the_rung_and_too_little_is_told_with_numbers(place: Path, train: Train) -> None:
     (place / "job.yaml").write_text(yaml.safe_dump(job()).replace("mlp", "cnn-small"))
-    settings = ("job.yaml", "--data", "camera.npz", "--from-scratch", "-o", "json", "--epochs", 1)
-    free = report(command(*settings, folder=place))["progress"]["memory"]
+    np.savez(place / "some.npz", x=digits().x[:300], y=digits().y[:300])
+    settings = ("job.yaml", "--data", "some.npz", "--from-scratch", "-o", "json", "--epochs", 1)
+    free = report(train(*settings))["progress"]["memory"]
     peak = free["planned_bytes"]
-    tight = report(command(*settings, "--budget", peak - 1, "--out", "tight", folder=place))["progress"]["memory"]
+    tight = report(train(*settings, "--budget", peak - 1, "--out", "tight"))["progress"]["memory"]
     assert tight["planned_bytes"] < peak
     assert tight["measured_bytes"] == tight["planned_bytes"]
-    refused(command(*settings, "--budget", "1Ki", folder=place), 1, "the smallest plan found needs")
+    refused(train(*settings, "--budget", "1Ki"), 1, "the smallest plan found needs")
 
 
-def test_a_class_beside_the_job_is_planned_for(place: Path) -> None:
+def test_a_class_beside_the_job_is_planned_for(place: Path, train: Train) -> None:
     board = {
         "apiVersion": "hedgerow.dev/v1alpha1",
         "kind": "DeviceClass",
@@ -144,32 +202,26 @@ def test_a_class_beside_the_job_is_planned_for(place: Path) -> None:
         "spec": {"memory": {"budget": "96Ki"}, "compute": {"flopsPerSecond": 10**8, "picojoulesPerFlop": 500}},
     }
     (place / "both.yaml").write_text(yaml.safe_dump_all([job(), board]))
-    found = report(command("both.yaml", "--data", "camera.npz", "--from-scratch", "-o", "json", folder=place))
+    found = report(train("both.yaml", "--data", "camera.npz", "--from-scratch", "-o", "json"))
     assert found["progress"]["memory"]["budget_bytes"] == 96 * 1024
     assert found["progress"]["memory"]["planned_bytes"] <= 96 * 1024
     assert found["energy"]["microjoules"] > 0
 
 
-def test_weights_are_those_of_the_job_or_none(place: Path) -> None:
-    program = codec.decode(_planned(place))
-    base = Executor(program, {}, seed=9).delta()
+def test_weights_are_those_of_the_job_or_none(place: Path, trained: Trained, train: Train) -> None:
+    base = Executor(codec.decode(trained.program.read_bytes()), {}, seed=9).delta()
     save_file({name: np.ascontiguousarray(value) for name, value in base.items()}, place / "base.safetensors")
-    arguments = ("--data", "camera.npz", "-o", "json")
-    refused(command("job.yaml", *arguments, folder=place), 1, "and the job wants 000")
+    arguments = ("--data", "camera.npz", "-o", "json", "--program", trained.program)
+    refused(train("job.yaml", *arguments), 1, "and the job wants 000")
     body = job()
     body["spec"]["model"]["weights"]["sha256"] = hashlib.sha256((place / "base.safetensors").read_bytes()).hexdigest()
     (place / "job.yaml").write_text(yaml.safe_dump(body))
-    named = report(command("job.yaml", *arguments, "--out", "a", folder=place))
-    given = report(command("job.yaml", *arguments, "--weights", "base.safetensors", "--out", "b", folder=place))
+    named = report(train("job.yaml", *arguments, "--out", "a"))
+    given = report(train("job.yaml", *arguments, "--weights", "base.safetensors", "--out", "b"))
     assert named["progress"]["test"] == given["progress"]["test"]
     (place / "base.safetensors").write_bytes((place / "base.safetensors").read_bytes()[:-1])
-    damaged = command("job.yaml", *arguments, "--weights", "base.safetensors", "--out", "c", folder=place)
+    damaged = train("job.yaml", *arguments, "--weights", "base.safetensors", "--out", "c")
     refused(damaged, 1, "does not lie where its header says")
-
-
-def _planned(place: Path) -> bytes:
-    report(command("job.yaml", "--data", "camera.npz", "--from-scratch", "-o", "json", "--out", "plan", folder=place))
-    return (place / "plan" / "program.json").read_bytes()
 
 
 def bad_data(place: Path) -> Iterator[tuple[str, str]]:
@@ -191,12 +243,15 @@ def bad_data(place: Path) -> Iterator[tuple[str, str]]:
     yield "nowhere.npz", "cannot be read"
 
 
-def test_bad_data_is_one_sentence_and_a_checkpoint_that_was_there_stays(place: Path) -> None:
-    good = report(command("job.yaml", "--data", "camera.npz", "--from-scratch", "-o", "json", folder=place))
-    kept = (place / good["checkpoint"]).read_bytes()
+def test_bad_data_is_one_sentence_and_a_checkpoint_that_was_there_stays(
+    place: Path, trained: Trained, train: Train
+) -> None:
+    shutil.copytree(trained.folder / "hedgerow-train", place / "hedgerow-train")
+    kept = place / trained.checkpoint.relative_to(trained.folder)
     for name, words in bad_data(place):
-        refused(command("job.yaml", "--data", name, "--from-scratch", folder=place), 1, words)
-    assert (place / good["checkpoint"]).read_bytes() == kept
+        refused(train("job.yaml", "--data", name, "--from-scratch", "--program", trained.program), 1, words)
+    refused(command("job.yaml", "--data", "torn.npz", "--from-scratch", folder=place), 1, "cannot be read")
+    assert kept.read_bytes() == trained.checkpoint.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -209,26 +264,27 @@ def test_bad_data_is_one_sentence_and_a_checkpoint_that_was_there_stays(place: P
         (yaml.safe_dump(job()).replace("mlp", "no-such-model"), "There is no model 'no-such-model' in the zoo"),
     ],
 )
-def test_a_bad_manifest_is_one_sentence(place: Path, text: str, words: str) -> None:
+def test_a_bad_manifest_is_one_sentence(place: Path, train: Train, text: str, words: str) -> None:
     (place / "job.yaml").write_text(text)
-    refused(command("job.yaml", "--data", "camera.npz", "--from-scratch", folder=place), 1, words)
+    refused(train("job.yaml", "--data", "camera.npz", "--from-scratch"), 1, words)
 
 
-def test_a_damaged_program_is_refused(place: Path) -> None:
-    damaged = _planned(place).replace(b'"peak', b'"pick', 1).replace(b'"batchSize":16', b'"batchSize":17', 1)
-    (place / "odd.json").write_bytes(damaged)
-    done = command(*("odd.json", "--data", "camera.npz", "--from-scratch", "--learning-rate", "0.1"), folder=place)
-    refused(done, 1, "program")
+def test_a_damaged_program_is_refused(place: Path, trained: Trained, train: Train) -> None:
+    intact = trained.program.read_bytes()
+    (place / "odd.json").write_bytes(
+        intact.replace(b'"peak', b'"pick', 1).replace(b'"batchSize":16', b'"batchSize":17', 1)
+    )
+    refused(train("odd.json", "--data", "camera.npz", "--from-scratch", "--learning-rate", "0.1"), 1, "program")
 
 
-def test_a_loss_that_is_no_number_stops_with_its_step_and_a_checkpoint_kept(place: Path) -> None:
+def test_a_loss_that_is_no_number_stops_with_its_step_and_a_checkpoint_kept(place: Path, train: Train) -> None:
     body = job(optimizer={"sgd": {"learningRate": "30"}})
     body["spec"]["checkpoint"] = {"everySteps": 1, "keep": 3}
     (place / "job.yaml").write_text(yaml.safe_dump(body))
     x = digits().x.copy()
     x[:] *= 1e18
     np.savez(place / "loud.npz", x=x, y=digits().y)
-    done = command("job.yaml", "--data", "loud.npz", "--from-scratch", "--out", "out", folder=place)
+    done = train("job.yaml", "--data", "loud.npz", "--from-scratch", "--out", "out")
     refused(done, 3, "training stopped")
     good = CheckpointFolder(place / "out" / "checkpoints").good()
     step = int(done.stderr.split("The loss of step ")[1].split()[0])
@@ -238,7 +294,10 @@ def test_a_loss_that_is_no_number_stops_with_its_step_and_a_checkpoint_kept(plac
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(place: Path) -> None:
-    arguments = ("job.yaml", "--data", "camera.npz", "--from-scratch", "--epochs", 40)
+    body = job()
+    body["spec"]["checkpoint"] = {"everySteps": 100, "keep": 2}
+    (place / "job.yaml").write_text(yaml.safe_dump(body))
+    arguments = ("job.yaml", "--data", "camera.npz", "--from-scratch", "--epochs", 30)
     whole = report(command(*arguments, "-o", "json", "--out", "whole", folder=place))
     line = [sys.executable, "-m", "hedgerow_agent", "train", *map(str, arguments), "--out", "part"]
     child = subprocess.Popen(line, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

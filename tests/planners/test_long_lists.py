@@ -73,9 +73,10 @@ def lifetimes(problem: BareProblem, steps: Sequence[Step]) -> Iterator[Interval]
             yield Interval(problem.bytes[tensor], born.pop(tensor), moment)
 
 
-def test_no_strategy_emits_a_plan_that_is_rejected_and_layouts_meet_what_is_live() -> None:
+@pytest.mark.parametrize("part", range(repetitions(1, 100)))
+def test_no_strategy_emits_a_plan_that_is_rejected_and_layouts_meet_what_is_live(part: int) -> None:
     plans = met = 0
-    for seed in range(repetitions(40, 10_000)):
+    for seed in range(100 * part, 100 * part + repetitions(40, 100)):
         problem, budget = any_graph(seed)
         work = bare_workload(problem)
         for name, schedule in schedules(work.nodes).items():
@@ -86,7 +87,7 @@ def test_no_strategy_emits_a_plan_that_is_rejected_and_layouts_meet_what_is_live
             verify_bare(problem, steps, budget_bytes=work.keep_all_bytes if name == "keep-all" else budget)
             layout = lay_out(list(lifetimes(problem, steps)))
             plans, met = plans + 1, met + (layout.top == layout.bound)
-    print(f"FIGURE random graphs: {plans} plans verified, {100 * met / plans:.2f} % of layouts equal max-live")
+    print(f"FIGURE random graphs, part {part}: {plans} plans, {100 * met / plans:.2f} % of layouts at max-live")
     assert met >= 0.95 * plans
 
 
@@ -95,6 +96,7 @@ def layered(seed: int) -> BareProblem:
     return random_layered_graph(source, source.randint(100, 1000 if THOROUGH else 300), width=source.randint(4, 16))
 
 
+@pytest.mark.timeout(repetitions(600, 3 * 3600))
 def test_wide_graphs_get_verified_plans_close_to_their_bound() -> None:
     gaps: list[float] = []
     asked = 0

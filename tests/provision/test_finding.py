@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from provision import cache
-from provision.find import cache_folder, developer_kubeconfig, locate, locate_broker
+from provision.find import cache_folder, locate, locate_broker
 from provision.problems import Problem
 from provision.programs import PROGRAMS
 from support.fake_machine import Machine
@@ -109,16 +109,6 @@ def test_the_go_broker_stands_in_for_mosquitto(machine: Machine) -> None:
     assert locate_broker(machine.environ).name == "mochi"
     machine.add("mosquitto", "echo 'mosquitto version 2.0.18'")
     assert locate_broker(machine.environ).name == "mosquitto"
-
-
-def test_the_cluster_a_developer_names_is_told(machine: Machine, tmp_path: Path) -> None:
-    config = tmp_path / "config"
-    assert developer_kubeconfig(machine.environ) is None
-    machine.variables["KUBECONFIG"] = f"{config}:/other"
-    with pytest.raises(Problem, match="which is not a file: correct or unset KUBECONFIG"):
-        developer_kubeconfig(machine.environ)
-    config.write_text("{}")
-    assert developer_kubeconfig(machine.environ) == config
 
 
 @pytest.mark.parametrize(

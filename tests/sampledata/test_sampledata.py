@@ -48,5 +48,5 @@ def test_drift_changes_the_pixels_reproducibly_and_keeps_labels_and_range(images
 
 
 def test_an_unknown_drift_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="rotated, inverted, noisy"):
+    with pytest.raises(ValueError, match="rotated, inverted, fogged"):
         drift.apply("melted", Images(np.zeros((1, 1, 8, 8), np.float32), np.zeros(1, np.int32)), seed=0)

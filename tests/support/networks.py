@@ -18,6 +18,7 @@ from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.tuning import LEAST_BUDGET_BYTES
 from hedgerow_plans.verify import Violation, verify
+from support.sampling import repetitions
 
 COSTS = DeviceCosts(
     flops_per_second=1_000_000_000,
@@ -33,7 +34,7 @@ PLENTY = 2**40
 ENOUGH = LEAST_BUDGET_BYTES - 1
 """More than small models need, and little enough that every budget up to it plans the same graphs."""
 
-UNHURRIED = settings(max_examples=40, deadline=None)
+UNHURRIED = settings(max_examples=repetitions(20, 200), deadline=None)
 """Planning takes as long as it takes on a busy machine; fewer examples, each a whole job."""
 
 

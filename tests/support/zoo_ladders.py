@@ -7,21 +7,9 @@ import numpy as np
 
 from hedgerow_agent.core.initial import initial_value
 from hedgerow_agent.core.kernels.call import Array
-from hedgerow_plans.graph.errors import GraphError
+from hedgerow_operator.method_words import parse_method
 from hedgerow_plans.graph.ir import DType, Graph
-from hedgerow_plans.methods.catalogue import (
-    Adapter,
-    Bias,
-    Full,
-    Last,
-    LiteResidual,
-    Lora,
-    Method,
-    MiniLearn,
-    NormLast,
-    Sparse,
-    TinyOl,
-)
+from hedgerow_plans.methods.catalogue import Method, TinyOl
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Plan, Program
 from hedgerow_plans.planning.ladder import Task, build_ladder, plan_evaluation, training_problems
@@ -30,6 +18,7 @@ from hedgerow_plans.planning.residents import place_residents
 from hedgerow_plans.planning.strategies import Limits
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.tuning import tuned
 from hedgerow_plans.verify import verify_program
 
 BATCH = 4
@@ -37,18 +26,9 @@ COSTS = DeviceCosts(10**9, 1)
 PLENTY = 2**40
 SEED = 1
 
-METHODS: tuple[Method, ...] = (
-    Full(),
-    Last(),
-    Bias(),
-    NormLast(),
-    Lora(2),
-    Adapter(4),
-    LiteResidual(),
-    Sparse(2),
-    MiniLearn(4),
-    TinyOl(),
-)
+_WORDS = ("full", "last", "bias", "norm-last", "lora:2", "adapter:4", "lite-residual", "sparse:2", "minilearn:4")
+METHODS: tuple[Method, ...] = (*map(parse_method, _WORDS), TinyOl())
+"""One of each kind, small; TinyOL's has no word on the command line."""
 
 REDUCED: dict[str, dict[str, Any]] = {
     "mlp": {},
@@ -86,15 +66,47 @@ REDUCED: dict[str, dict[str, Any]] = {
 """Every network with its own width and depth; samples that are small where its own are large."""
 
 
+CANNOT_TRAIN: dict[str, frozenset[str]] = {
+    # no norm
+    "norm-last": frozenset(
+        {
+            *("mlp", "mlp-wide", "cnn-plain", "cnn-small", "autoencoder", "minilearn-cifar", "minilearn-har"),
+            *("minilearn-kws", "mobilenetv2-0.35", "mcunet-5fps", "proxylessnas-0.3", "squeezenet"),
+            *("vgg11", "vgg16", "vgg19"),
+        }
+    ),
+    # no convolution of images
+    "lite-residual": frozenset(
+        {"mlp", "mlp-wide", "ad-autoencoder", "autoencoder", "encoder-4x256", "bert-small", "bert-base"}
+    ),
+    # no convolution before the last layer, or one whose filters go into a sum or a concatenation
+    "minilearn": frozenset(
+        {
+            *("mlp", "mlp-wide", "ad-autoencoder", "autoencoder", "encoder-4x256", "bert-small", "bert-base"),
+            *("cnn-small", "resnet8", "resnet18", "resnet34", "resnet50", "squeezenet", "densenet121", "inceptionv3"),
+        }
+    ),
+    # a convolution as the last layer
+    "tinyol": frozenset({"squeezenet"}),
+}
+"""The networks that a method must refuse, by its name; every other pair trains."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A network and a method."""
+    """A network and a method, its graphs as they are or tuned for speed as devices with memory to spare run them."""
 
     model: str
     method: Method
+    tuned: bool = False
 
     def __str__(self) -> str:
-        return f"{self.model}-{self.method.name}"
+        return f"{self.model}-{self.method.name}{'-tuned' if self.tuned else ''}"
+
+    @property
+    def trains(self) -> bool:
+        """Whether the method can train the network."""
+        return self.model not in CANNOT_TRAIN.get(self.method.name, ())
 
 
 PAIRS = tuple(Pair(model, method) for model in REDUCED for method in METHODS)
@@ -106,17 +118,14 @@ def graph_of(model: str) -> Graph:
     return zoo.build(model, classes, **REDUCED[model])
 
 
-def ladder(pair: Pair, moves: int = 2000) -> Program | str:
-    """Return a verified program with a whole ladder, or why the method cannot train the network.
+def ladder(pair: Pair, moves: int = 60) -> Program:
+    """Return a verified program with a whole ladder; raise GraphError if the method cannot train the network.
 
     `moves` bounds how often strategies ask whether to go on, so that the same ladder comes out on every machine.
     """
-    graph = graph_of(pair.model)
-    try:
-        adapted = pair.method.apply(graph).graph
-        graphs = differentiate(adapted, Sgd(0.9, 1e-4), BATCH, zoo.entry(pair.model).loss)
-    except GraphError as problem:
-        return str(problem)
+    adapted = pair.method.apply(graph_of(pair.model)).graph
+    plain = differentiate(adapted, Sgd(0.9, 1e-4), BATCH, zoo.entry(pair.model).loss)
+    graphs = tuned(plain, PLENTY, BATCH) if pair.tuned else plain
     calls = iter(range(moves))
     limits = Limits(PLENTY, SEED, lambda: next(calls, None) is not None)
     residents = place_residents(graphs.all())

@@ -11,7 +11,6 @@ import pytest
 
 from hedgerow_agent.core.executor import Executor
 from hedgerow_plans.methods.catalogue import Full
-from hedgerow_plans.plan import Program
 from support.programs import make_program
 from support.zoo_ladders import Pair, batch_of, ladder, weights_of
 
@@ -27,7 +26,6 @@ def seconds(call: Callable[[], object]) -> float:
 @pytest.mark.parametrize("model", ["cnn-small", "resnet8", "ds-cnn", "mobilenetv2"])
 def test_a_switch_costs_less_than_a_step(model: str, tmp_path: Path) -> None:
     program = ladder(Pair(model, Full()))
-    assert isinstance(program, Program)
     executor = Executor(program, weights_of(model), 1, paging_folder=tmp_path)
     prepared = seconds(executor.prepare)
     batch, rng = batch_of(model), np.random.default_rng(0)
@@ -47,7 +45,6 @@ def test_a_switch_costs_less_than_a_step(model: str, tmp_path: Path) -> None:
 
 def test_a_prepared_ladder_binds_nothing_more(tmp_path: Path) -> None:
     program = ladder(Pair("cnn-small", Full()))
-    assert isinstance(program, Program)
     executor = Executor(program, {}, seed=1, paging_folder=tmp_path)
     executor.prepare()
     for rung in range(len(program.rungs)):

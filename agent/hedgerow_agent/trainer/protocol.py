@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from hedgerow_agent.trainer.rung import DEFAULT_HYSTERESIS_BATCHES
 from hedgerow_plans.protocol.messages import (
     CheckpointReport,
     Count,
@@ -46,7 +47,7 @@ class Start(Message):
     augment: tuple[Text, ...] = ()  # words such as "shift:2"
     checkpoint_every_steps: Annotated[int, Field(ge=1)]
     from_checkpoint: Identifier | None = None  # used only where the resume file does not serve
-    hysteresis_batches: Annotated[int, Field(ge=1)] = 10
+    hysteresis_batches: Annotated[int, Field(ge=1)] = DEFAULT_HYSTERESIS_BATCHES
     measured_steps: Annotated[int, Field(ge=0)] = 2  # on each rung
     progress_seconds: Annotated[float, Field(ge=0)] = 0.5
     rest_between_steps_seconds: Annotated[float, Field(ge=0)] = 0.0

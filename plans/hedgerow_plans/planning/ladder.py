@@ -10,13 +10,13 @@ from fractions import Fraction
 from typing import Protocol
 
 from hedgerow_plans.graph.ir import Graph
-from hedgerow_plans.plan import Infeasible, Plan
+from hedgerow_plans.plan import Infeasible, Plan, Promise
 from hedgerow_plans.planning.bounds import every_node_once, max_live_bytes, refusal, working_set_bytes
 from hedgerow_plans.planning.lowering import lower, sequence_picojoules
 from hedgerow_plans.planning.problem import DeviceCosts, Measures, Problem, pose
 from hedgerow_plans.planning.residents import Residents
 from hedgerow_plans.planning.sequence import Sequence as OperationSequence
-from hedgerow_plans.planning.sequence import trace
+from hedgerow_plans.planning.sequence import straight, trace
 from hedgerow_plans.planning.strategies import SEQUENCES, Limits, Offering, keep_all
 
 MOST_RUNGS = 6
@@ -110,18 +110,15 @@ def build_ladder(
     function with each of some values, as `map` does, for callers that have several processes.
     """
     everything = list(_offers(problems, limits, quick))
-    offers = _worth_placing(everything)
-    results = [(offer, lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)) for offer in offers]
-    plans = [plan for _, plan in results if plan.promise.peak_bytes <= limits.budget_bytes]
+    plans = list(_placed(everything, limits))
     refusals: list[Infeasible] = []
     for found in each(search_downwards, _hopes(problems, limits, searching, plans, everything)):
         plans = [*found.plans, *plans]  # of two alike, the one that was searched for is taken
         refusals += found.refusals
     if plans:
         return _thinned(_down_to(pareto(_sharing_bounds(plans)), floor_bytes))
-    if results:
-        nearest, plan = min(results, key=lambda result: result[1].promise.peak_bytes)
-        refusals.append(_refusal(nearest, plan.promise.peak_bytes, limits.budget_bytes))
+    if everything:
+        refusals.append(_refusal(min(everything, key=lambda offer: offer.live_bytes), limits))
     if not refusals:  # nothing quick was asked, and below the working sets nothing is searched for
         answers = (keep_all.plan(problem, limits) for problem in problems)
         refusals += [answer for answer in answers if isinstance(answer, Infeasible)]
@@ -204,9 +201,8 @@ def _is_of(plan: Plan, problem: Problem) -> bool:
 
 def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:
     """Return a few budgets from what keep-all needs, or the budget, down to the working-set floor."""
-    everything = keep_all.plan(problem, Limits(0))
-    floor = working_set_bytes(problem)
-    top = min(budget_bytes, everything.needed_bytes if isinstance(everything, Infeasible) else floor)
+    plain, floor = straight(problem), working_set_bytes(problem)
+    top = min(budget_bytes, max_live_bytes(problem, plain, trace(problem, plain)))
     if top < floor:
         return []
     beside = problem.residents.bytes
@@ -214,6 +210,14 @@ def chosen_budgets(problem: Problem, budget_bytes: int) -> list[int]:
     low, high = max(1, floor - beside), max(1, top - beside)
     row = [beside + round(high * (low / high) ** (step / steps)) for step in range(steps + 1)]
     return sorted({min(top, max(floor, budget)) for budget in row}, reverse=True)
+
+
+def _placed(offers: Iterable[_Offer], limits: Limits) -> Iterator[Plan]:
+    """Yield plans that fit the budget; what needs more bytes at once is not even laid out."""
+    for offer in _worth_placing(offer for offer in offers if offer.live_bytes <= limits.budget_bytes):
+        plan = lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going)
+        if plan.promise.peak_bytes <= limits.budget_bytes:
+            yield plan
 
 
 def _worth_placing(offers: Iterable[_Offer]) -> list[_Offer]:
@@ -225,9 +229,11 @@ def _worth_placing(offers: Iterable[_Offer]) -> list[_Offer]:
     return best
 
 
-def _refusal(offer: _Offer, needed_bytes: int, budget_bytes: int) -> Infeasible:
+def _refusal(offer: _Offer, limits: Limits) -> Infeasible:
+    """Say what the leanest offer needs."""
+    needed = lower(offer.problem, offer.sequence, offer.strategy, limits.keep_going).promise.peak_bytes
     instances = trace(offer.problem, offer.sequence)
-    return refusal(offer.problem, offer.sequence, instances, needed_bytes, budget_bytes)
+    return refusal(offer.problem, offer.sequence, instances, needed, limits.budget_bytes)
 
 
 def _sharing_bounds(plans: Sequence[Plan]) -> Iterator[Plan]:
@@ -259,12 +265,19 @@ def _down_to(rungs: list[Plan], floor_bytes: int | None) -> list[Plan]:
 
 
 def _thinned(rungs: list[Plan]) -> tuple[Plan, ...]:
-    """Leave out, one by one, the rung between the two others that are closest in proportion; both ends stay."""
+    """Leave out, one by one, the rung that is missed least; both ends stay."""
     rungs = list(rungs)
     while len(rungs) > MOST_RUNGS:
-        peaks = [rung.promise.peak_bytes for rung in rungs]
-        rungs.pop(min(range(1, len(rungs) - 1), key=lambda at: Fraction(peaks[at - 1], peaks[at + 1])))
+        rungs.pop(
+            min(range(1, len(rungs) - 1), key=lambda at: _missed(*(rung.promise for rung in rungs[at - 1 :][:3])))
+        )
     return tuple(rungs)
+
+
+def _missed(above: Promise, rung: Promise, below: Promise) -> Fraction:
+    """Return how much a rung is missed: over how many budgets, in proportion, times the energy it saves on them."""
+    budgets = Fraction(above.peak_bytes - rung.peak_bytes, rung.peak_bytes)
+    return budgets * Fraction(below.step_picojoules - rung.step_picojoules, max(1, rung.step_picojoules))
 
 
 def plan_evaluation(task: Task, graph: Graph, limits: Limits) -> Plan | Infeasible:

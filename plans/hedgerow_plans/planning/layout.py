@@ -1,20 +1,23 @@
 """Offsets for byte intervals in time: no two that live at once may share a byte, and the top should be low.
 
 The bound is the largest sum of bytes live at once; no assignment lies below it. Several orders are tried, each interval
-going to the lowest place that is free for all of its life; then whatever lies highest is moved to the front of the best
-order, again and again; then a search places intervals exactly (`packing`). All of it ends as soon as the top meets what
-is proven, when its moves are used up, or when nobody wants to wait any longer: the lowest layout so far is returned.
+going to the lowest place that is free for all of its life; after each, what lies too high takes the place of others
+until all have one (`ejection`), first below the bound, then as low as can be had; at last a search places intervals
+exactly (`packing`). All of it ends as soon as the top meets what is proven, when its visits are used up, or when nobody
+wants to wait any longer: the lowest layout so far is returned.
+
+An interval is compared with those that live beside it and with no others, so that a long sequence of short lives takes
+little longer than its length.
 
 Sizes come rounded to the arena's alignment, so offsets are aligned as well.
 """
 
-import random
-from bisect import insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from hedgerow_plans.planning import packing
+from hedgerow_plans.planning.ejection import Ejection, neighbours
 from hedgerow_plans.planning.packing import Interval
 
 __all__ = ["QUICK", "Effort", "Interval", "Layout", "lay_out", "max_live"]
@@ -24,8 +27,8 @@ __all__ = ["QUICK", "Effort", "Interval", "Layout", "lay_out", "max_live"]
 class Effort:
     """What a layout may take, counted so that it ends the same way on every machine, and when it is good enough."""
 
-    visits: int = 5_000_000  # of placed intervals, while moving to the front: some tenths of a second
-    placements: int = 2_000  # by the exact search: about a tenth of a second
+    visits: int = 60_000  # of intervals beside one that looks for another place: a tenth of a second or two
+    columns: int = 1_000_000  # passed by the exact search: about a tenth of a second
     enough: int = 0  # a top at or below it is taken at once, even if there may be a lower one
 
 
@@ -50,12 +53,10 @@ class Layout:
 _Order = Callable[[Interval], tuple[int, ...]]
 
 _ORDERS: tuple[_Order, ...] = (
+    lambda interval: (-interval.bytes * interval.bytes * (interval.end - interval.start), interval.start),
+    lambda interval: (-interval.bytes.bit_length(), interval.start),
     lambda interval: (-interval.bytes, interval.start),
-    lambda interval: ((interval.start - interval.end) * interval.bytes, interval.start),
     lambda interval: (interval.start - interval.end, -interval.bytes, interval.start),  # the pool of Melon
-    lambda interval: (interval.start, -interval.end),
-    lambda interval: (interval.start, -interval.bytes),
-    lambda interval: (-interval.end, interval.start),
 )
 
 
@@ -66,18 +67,67 @@ def lay_out(
 ) -> Layout:
     """Return the lowest layout found; the first order is always tried, the rest while time is left."""
     bound = max_live(intervals)
-    best: list[int] = []
-    top = sum(interval.bytes for interval in intervals) + 1
-    for offsets in _attempts(intervals, effort.visits):
-        reached = _top(intervals, offsets)
-        if reached < top:
-            best, top = offsets, reached
-        if top <= max(bound, effort.enough) or not keep_going():
-            return Layout(tuple(best), top, bound, bound)
-    found = packing.search(intervals, bound, top, effort.placements, keep_going)
+    lowest = _Lowest(intervals, max(bound, effort.enough), effort.visits, keep_going)
+    if lowest.try_orders() or lowest.sink():
+        return Layout(tuple(lowest.offsets), lowest.top, bound, bound)
+    placements = effort.columns // max(1, len(intervals))
+    found = packing.search(intervals, bound, lowest.top, placements, keep_going)
     if found.offsets is not None:
-        best, top = list(found.offsets), _top(intervals, found.offsets)
-    return Layout(tuple(best), top, bound, min(found.proven, top))
+        lowest.take(found.offsets)
+    return Layout(tuple(lowest.offsets), lowest.top, bound, min(found.proven, lowest.top))
+
+
+class _Lowest:
+    """The lowest layout so far, and the visits that are left to lower it."""
+
+    def __init__(self, intervals: Sequence[Interval], goal: int, visits: int, keep_going: Callable[[], bool]) -> None:
+        self._intervals, self._goal, self._visits, self._keep_going = intervals, goal, visits, keep_going
+        self._beside = neighbours(intervals)
+        self.offsets: Sequence[int] = ()
+        self.top = sum(interval.bytes for interval in intervals) + 1
+
+    def take(self, offsets: Sequence[int]) -> bool:
+        """Note a layout; True if it is low enough, or nobody wants to wait for a lower one."""
+        reached = _top(self._intervals, offsets)
+        if reached < self.top:
+            self.offsets, self.top = offsets, reached
+        return self._is_enough()
+
+    def try_orders(self) -> bool:
+        """Place in every order and settle for a short while, then for longer: what goes well goes well soon."""
+        starts, share = [], self._visits // (2 * len(_ORDERS))
+        for order in _ORDERS:
+            starts.append(_lowest_fit(self._intervals, self._beside, _ranked(self._intervals, order)))
+            if self.take(starts[-1]) or self._settles(starts[-1], self._goal, share // _SHORT):
+                return True
+        return any(self._settles(start, self._goal, share) for start in starts)
+
+    def sink(self) -> bool:
+        """Bring the lowest layout down half of the way to the goal, and again, while visits are left."""
+        failed = self._goal
+        while self._visits > 0 and self.top - failed > self._goal // _NEAR and self._keep_going():
+            limit = (failed + self.top) // 2
+            if not self._settles(self.offsets, limit, self._visits // 2):
+                failed = limit
+        return self._is_enough()
+
+    def _is_enough(self) -> bool:
+        return self.top <= self._goal or not self._keep_going()
+
+    def _settles(self, offsets: Sequence[int], limit: int, visits: int) -> bool:
+        """Whether a layout can be brought below a limit; what comes of it is noted."""
+        found, made = Ejection(self._intervals, self._beside, offsets).settle(limit, visits, self._keep_going)
+        self._visits -= max(made, 1)
+        if found is not None:
+            self.take(found)
+        return found is not None
+
+
+_SHORT = 16
+"""How many times longer the second attempt at an order lasts."""
+
+_NEAR = 1000
+"""A layout is not lowered any more when that is one part in so many."""
 
 
 def max_live(intervals: Sequence[Interval]) -> int:
@@ -89,73 +139,22 @@ def max_live(intervals: Sequence[Interval]) -> int:
     return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
-def _attempts(intervals: Sequence[Interval], most_visits: int) -> Iterator[list[int]]:
-    """Yield the offsets of each order, then of the best order with the highest intervals moved to the front."""
-    best_order: list[int] = []
-    lowest = None
-    for order in _ORDERS:
-        ranked = [index for _, index in sorted((order(interval), index) for index, interval in enumerate(intervals))]
-        offsets = _lowest_fit(intervals, ranked)
-        yield offsets
-        top = _top(intervals, offsets)
-        if lowest is None or top < lowest:
-            lowest, best_order, best_offsets = top, ranked, offsets
-    if best_order:
-        yield from _promoted(intervals, best_order, best_offsets, most_visits)
-
-
-def _promoted(
-    intervals: Sequence[Interval], order: list[int], offsets: list[int], most_visits: int
-) -> Iterator[list[int]]:
-    """Yield layouts of other orders: the highest go to the front; where that repeats itself, chance helps."""
-    source, seen = random.Random(0), {tuple(order)}
-    best, lowest = order, _top(intervals, offsets)
-    for _ in range(0, most_visits, max(1, len(intervals) ** 2 // 2)):
-        top = _top(intervals, offsets)
-        if top < lowest:
-            best, lowest = order, top
-        highest = [index for index in order if offsets[index] + intervals[index].bytes == top]
-        order = _to_the_front(order, highest)
-        if tuple(order) in seen:
-            order = _shaken(intervals, best, highest, source)
-        seen.add(tuple(order))
-        offsets = _lowest_fit(intervals, order)
-        yield offsets
-
-
-def _to_the_front(order: list[int], chosen: Sequence[int]) -> list[int]:
-    moved = set(chosen)
-    return [*chosen, *(index for index in order if index not in moved)]
-
-
-def _shaken(
-    intervals: Sequence[Interval], order: list[int], highest: Sequence[int], source: random.Random
-) -> list[int]:
-    """Return the order with a few of those that live beside a highest interval moved to its front."""
-    top = intervals[source.choice(highest)]
-    beside = [index for index in order if intervals[index].start < top.end and top.start < intervals[index].end]
-    return _to_the_front(order, source.sample(beside, min(len(beside), source.randint(1, 3))))
+def _ranked(intervals: Sequence[Interval], order: _Order) -> list[int]:
+    return [index for _, index in sorted((order(interval), index) for index, interval in enumerate(intervals))]
 
 
 def _top(intervals: Sequence[Interval], offsets: Sequence[int]) -> int:
     return max((offset + item.bytes for offset, item in zip(offsets, intervals, strict=True)), default=0)
 
 
-def _lowest_fit(intervals: Sequence[Interval], order: Sequence[int]) -> list[int]:
-    offsets = [0] * len(intervals)
-    placed: list[tuple[int, int, int, int]] = []  # offset, end of its bytes, and its life; sorted
+def _lowest_fit(intervals: Sequence[Interval], beside: Sequence[Sequence[int]], order: Iterable[int]) -> list[int]:
+    """Place intervals one after the other, each as low as those that have a place leave room."""
+    taken: list[tuple[int, int] | None] = [None] * len(intervals)
     for index in order:
-        item = intervals[index]
-        offsets[index] = _lowest_gap(placed, item)
-        insort(placed, (offsets[index], offsets[index] + item.bytes, item.start, item.end))
-    return offsets
-
-
-def _lowest_gap(placed: Sequence[tuple[int, int, int, int]], new: Interval) -> int:
-    first, last, size = new.start, new.end, new.bytes
-    candidate = 0
-    for offset, end in [(offset, end) for offset, end, start, until in placed if start < last and first < until]:
-        if offset - candidate >= size:
-            break
-        candidate = max(candidate, end)
-    return candidate
+        size, offset = intervals[index].bytes, 0
+        for low, high in sorted([place for at in beside[index] if (place := taken[at])]):
+            if low - offset >= size:
+                break
+            offset = max(offset, high)
+        taken[index] = (offset, offset + size)
+    return [place[0] if place else 0 for place in taken]

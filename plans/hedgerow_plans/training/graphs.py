@@ -11,13 +11,12 @@ from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph, Node, Role, Tensor
 from hedgerow_plans.graph.validate import check
-from hedgerow_plans.training import forward_only, modes, updates
+from hedgerow_plans.training import folded_updates, forward_only, modes, updates
 from hedgerow_plans.training.backward import differentiate_nodes
 from hedgerow_plans.training.clipping import CLIPPING_PREFIXES, Clipping
 from hedgerow_plans.training.losses import DEFAULT_LOSS, LABELS, LOSSES, loss_nodes
 from hedgerow_plans.training.optimizers import STATE_PREFIXES, UPDATE_PREFIXES, Optimizer
 from hedgerow_plans.training.pruning import pruned
-from hedgerow_plans.training.row_updates import with_row_updates
 
 _SAVED_PREFIXES = ("mask.", "index.", "probabilities.", "statistics.", "slope.")
 _GRADIENT_PREFIXES = ("grad.", "sum.", *_SAVED_PREFIXES, "accumulate.", "move.")
@@ -67,7 +66,7 @@ def differentiate(
     moves = tuple(modes.moves(forward.nodes, tensors, batch_size))
     rule = updates.Rule(optimizer, clipping)
     return TrainingGraphs(
-        with_row_updates(updates.direct(tape, descending, rule, (LOSSES,), moves)),
+        folded_updates.fold(updates.direct(tape, descending, rule, (LOSSES,), moves), folded_updates.ROWS),
         None if moves else updates.accumulating(tape, descending, rule, (LOSSES,)),
         _evaluate(modes.for_evaluation((*forward.nodes, *compared)), residents),
         tuple(tensor.name for tensor in trainable),

@@ -2,7 +2,8 @@
 
 A rectifier before a maximum over windows comes after it, where there is less to rectify: the order of the two makes no
 difference, not even in the last bit. A rectifier whose result is kept for the backward pass needs no mask beside it. A
-norm's gradient takes the sums it needs from the gradients of its weight and bias, where those are computed anyway.
+norm's gradient takes the sums it needs from the gradients of its weight and bias, where those are computed anyway. The
+gradient of a layer's weight goes straight into the weight, where plain SGD is all that reads it.
 """
 
 from collections import Counter
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import Graph, Node, Tensor
+from hedgerow_plans.training import folded_updates
 from hedgerow_plans.training.losses import LOSSES
 
 _RECTIFIERS = ("relu", "relu6")
@@ -19,7 +21,7 @@ _RECTIFIERS = ("relu", "relu6")
 def rewritten(graph: Graph) -> Graph:
     """Return a graph that computes the same with less work."""
     nodes = _with_given_sums(_without_masks(_pooled_first(graph.nodes)))
-    return replace(graph, nodes=nodes, tensors=_tensors(graph, nodes))
+    return folded_updates.fold(replace(graph, nodes=nodes, tensors=_tensors(graph, nodes)), folded_updates.LAYERS)
 
 
 def _tensors(graph: Graph, nodes: Iterable[Node]) -> tuple[Tensor, ...]:

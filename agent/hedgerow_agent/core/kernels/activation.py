@@ -17,9 +17,10 @@ def bind_relu(call: Call) -> Bound:
     """Return max(x, 0) and, if asked for, the bits that say where x was above zero."""
     (source,), output = call.inputs, call.outputs[0]
     zero, infinity = source.dtype.type(0), source.dtype.type(np.inf)
-    # clip is several times faster than maximum, and keeps NaN as well.
+    # clip is several times faster than maximum, and keeps NaN as well; the method is half as long in Python as numpy's
+    # function, which is what counts for a layer of a perceptron.
     if len(call.outputs) == 1:
-        return lambda: np.clip(source, zero, infinity, out=output)
+        return lambda: source.clip(zero, infinity, output)
     pieces = list(_pieces(source, call.outputs[1], call.order))
     buffer = ScratchCutter(call).take((_scratch_elements(source, call.order),), np.bool_)
     spare = _spare(source, call.outputs[1], call.order)

@@ -1,11 +1,13 @@
-"""Kernels of the fully connected layer and of biases: one matrix product each, no scratch."""
+"""Kernels of the fully connected layer and of biases: matrix products."""
 
 import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels.rows import bind_channel_sums
-from hedgerow_agent.core.kernels.call import Array, Bound, Call
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
 from hedgerow_agent.core.kernels.ones import ones
 from hedgerow_plans.graph.ir import Order
+from hedgerow_plans.graph.ops.dense import scaled_input
+from hedgerow_plans.graph.tiles import LAYER_UPDATE_TILE_ELEMENTS, rows_per_tile
 
 
 def _rows(values: Array) -> Array:
@@ -42,6 +44,35 @@ def bind_linear_grad_weight(call: Call) -> Bound:
     return lambda: np.matmul(transposed, source, out=output)
 
 
+def bind_sgd_linear(call: Call) -> Bound:
+    """Subtract rate dy' x from a weight, some of its rows at a time; what has the fewest numbers is multiplied."""
+    factors, (weight,) = [_rows(array) for array in call.inputs], call.updates
+    scratch, runtime = ScratchCutter(call), call.runtime
+    outputs, features = weight.shape
+    tile = rows_per_tile(outputs, features, LAYER_UPDATE_TILE_ELEMENTS)
+    product = scratch.take((tile, features), weight.dtype)
+    scaled = scaled_input(len(factors[0]), outputs, features)
+    given = product
+    if scaled is not None:
+        given = factors[scaled]
+        factors[scaled] = scratch.take(given.shape, weight.dtype)
+    transposed, x = factors[0].T, factors[1]
+    rows = [slice(first, first + tile) for first in range(0, len(weight), tile)]
+    tiles = [(transposed[part], product[: len(weight[part])], weight[part]) for part in rows]
+
+    def run() -> None:
+        rate = runtime.learning_rate
+        if scaled is not None:
+            np.multiply(given, rate, out=factors[scaled])
+        for gradient, step, values in tiles:
+            np.matmul(gradient, x, out=step)
+            if scaled is None:
+                np.multiply(step, rate, out=step)
+            np.subtract(values, step, out=values)
+
+    return run
+
+
 def bind_bias_grad(call: Call) -> Bound:
     """Sum the gradient over the batch and over pixels or tokens."""
     if call.order is not Order.SAMPLES:
@@ -59,5 +90,6 @@ KERNELS = {
     "linear": bind_linear,
     "linear_grad_input": bind_linear_grad_input,
     "linear_grad_weight": bind_linear_grad_weight,
+    "sgd_linear": bind_sgd_linear,
     "bias_grad": bind_bias_grad,
 }

@@ -1,12 +1,14 @@
 """Fully connected layers and their gradients, and the gradient of any layer's bias.
 
-A sample is a vector of features or a sequence (tokens, features), to each of whose tokens the same layer applies.
+A sample is a vector of features or a sequence (tokens, features), to each of whose tokens the same layer applies. With
+plain SGD the gradient of a weight may go straight into it (`sgd_linear`) and never exist as a whole.
 """
 
-from hedgerow_plans.graph.ir import Node, Tensor
+from hedgerow_plans.graph.ir import Node, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.channel_sums import sums_scratch
+from hedgerow_plans.graph.tiles import LAYER_UPDATE_TILE_ELEMENTS, rows_per_tile
 
 
 def _vectors(call: Call, tensor: Tensor) -> Tensor:
@@ -47,6 +49,31 @@ def _infer_grad_weight(call: Call) -> tuple[Tensor, ...]:
     gradient, x = (_vectors(call, tensor) for tensor in call.inputs)
     expect.shape(call, x, (*gradient.shape[:-1], *x.shape[-1:]))
     return (call.output(0, (gradient.shape[-1], x.shape[-1]), batched=False),)
+
+
+def _infer_sgd_linear(call: Call) -> tuple[Tensor, ...]:
+    gradient, x = (_vectors(call, tensor) for tensor in call.inputs)
+    weight = expect.parameter(call, call.updates[0], rank=2)
+    problem = f"{weight.name!r} is {weight.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
+    call.require(weight.role is Role.TRAINABLE, problem)
+    expect.shape(call, gradient, (*x.shape[:-1], weight.shape[0]))
+    expect.shape(call, x, (*x.shape[:-1], weight.shape[1]))
+    return ()
+
+
+def scaled_input(rows: int, outputs: int, features: int) -> int | None:
+    """Return which input of `sgd_linear` is multiplied by the rate; None if its product has fewer numbers than both."""
+    sizes = (rows * outputs, rows * features)
+    smaller = min(range(2), key=sizes.__getitem__)
+    return smaller if sizes[smaller] < outputs * features else None
+
+
+def _sgd_linear_scratch(call: Call) -> int:
+    """Return a tile of the gradient, and one of the inputs times the rate."""
+    outputs, features = call.updates[0].shape
+    scaled = scaled_input(call.samples(call.inputs[0]) // outputs, outputs, features)
+    tile = rows_per_tile(outputs, features, LAYER_UPDATE_TILE_ELEMENTS) * features
+    return 4 * (tile + (0 if scaled is None else call.samples(call.inputs[scaled])))
 
 
 def _infer_bias_grad(call: Call) -> tuple[Tensor, ...]:
@@ -94,6 +121,15 @@ OPERATORS = (
         _infer_grad_weight,
         inputs=(2, 2),
         flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[-1],
+    ),
+    Operator(
+        "sgd_linear",
+        _infer_sgd_linear,
+        inputs=(2, 2),
+        outputs=(0, 0),
+        updates=(1, 1),
+        flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[-1] + 2 * call.updates[0].elements,
+        scratch_bytes=_sgd_linear_scratch,
     ),
     Operator(
         "bias_grad",

@@ -38,6 +38,7 @@ class Options:
     moves: int = 300  # ruin and recreate, after each round of the relaxation
     rounds: int = 8  # of the relaxation
     tolerance: float = 2e-4  # a gap that is as good as none
+    content: float = 0.0  # a gap at which a round that brings nothing is the last
     slack_bytes: int = 0  # a plan may exceed the budget by this much all the same, so the bound must allow for it
     keep_going: KeepGoing = _forever
     report: Callable[["Standing"], None] = lambda _standing: None
@@ -266,6 +267,7 @@ def search(
         return state.standing()
     state.start(known)
     for round_number in range(options.rounds):
+        before = state.standing()
         if state.is_done() or not options.keep_going():
             break
         if not state.exhausted:
@@ -273,4 +275,6 @@ def search(
         if round_number == 0 and work.nodes <= MOST_NODES and not state.is_done():
             state.enumerate()
         state.improve(options.moves)
+        if (before.cost, before.bound) == (state.cost, state.bound) and before.gap <= options.content:
+            break
     return state.standing()

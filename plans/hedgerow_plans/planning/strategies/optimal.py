@@ -37,8 +37,17 @@ _MOVES, _ROUNDS = 80, 4
 _TOLERANCE = 5e-4
 """A gap that is as good as none: far below what a class's figures are exact to."""
 
+_CONTENT, _CONTENT_NEAR_THE_FLOOR = 1e-3, 5e-3
+"""Gaps at which a round that brings nothing is the last: near the floor it is the bound that lags, not the plan."""
+
+_NEAR_THE_FLOOR = 1.25
+"""In times of the floor: where the order of refreshes, which the relaxation does not see, decides what fits."""
+
 _STARTS = 2
 """How many plans of other strategies the search begins with."""
+
+_LAYOUT_VISITS = 200_000
+"""What a layout of a plan that was searched for may take; packing it well is cheaper than a leaner plan."""
 
 _LAYOUT_ATTEMPTS = 5
 """How often a plan is made leaner because the layout could not pack it."""
@@ -96,7 +105,9 @@ class _Attempt:
         """Search with proof; what cannot be laid out is repaired for a little less room until it can."""
         limits, room = self.limits, self.body.room(self.limits.budget_bytes)
         slack = self.body.widest_room(limits.budget_bytes) - room
-        options = Options(limits.seed, _MOVES, _ROUNDS, _TOLERANCE, slack, limits.keep_going)
+        near = room < _NEAR_THE_FLOOR * self.body.work.floor_bytes
+        content = _CONTENT_NEAR_THE_FLOOR if near else _CONTENT
+        options = Options(limits.seed, _MOVES, _ROUNDS, _TOLERANCE, content, slack, limits.keep_going)
         standing = search(self.body.work, room, None, options, [codes for _, codes in starts])
         self.bound = standing.bound
         codes, cost = standing.codes, standing.cost or 0
@@ -136,7 +147,7 @@ class _Attempt:
     def _lay_out(self, codes: Row[int], cost: int) -> int:
         """Lay a sequence out; note the plan if it fits, and return by how many bytes it does not."""
         problem, budget_bytes = self.body.problem, self.limits.budget_bytes
-        effort = Effort(enough=budget_bytes - problem.residents.bytes)
+        effort = Effort(_LAYOUT_VISITS, enough=budget_bytes - problem.residents.bytes)
         found = lower(problem, self.body.sequence(codes), NAME, self.limits.keep_going, effort)
         over = found.promise.peak_bytes - budget_bytes
         if over <= 0 and (self.cost is None or cost < self.cost):

@@ -1,4 +1,4 @@
-"""Plain SGD changes the rows of a table that tokens chose, and makes no gradient of the whole table."""
+"""Plain SGD changes the rows of a table that tokens chose, and a layer's weight, without a gradient of the whole."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,10 @@ from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import DType, Graph, Node, Role, Tensor
 from hedgerow_plans.graph.table import infer
 from hedgerow_plans.methods.selection import Full
+from hedgerow_plans.models import zoo
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
+from hedgerow_plans.tuning import LEAST_BUDGET_BYTES, tuned
 from support.kernel_calls import Laboratory
 
 ROWS, WIDTH, TOKENS, BATCH = 40, 300, 30, 4
@@ -65,6 +67,59 @@ def test_rows_move_as_the_whole_table_would(dtype: str) -> None:
     Laboratory(BATCH, dtype).run(update, tensors, {"dy": gradient, "x": tokens, "table": table})
     assert np.allclose(table, wanted, rtol=0, atol=1e-5 if dtype == "float32" else 1e-12)
     assert np.array_equal(table[ROWS // 2 :], untouched)
+
+
+def tuned_ops(optimizer: Optimizer, graph: Graph) -> list[str]:
+    graphs = tuned(differentiate(Full().apply(graph).graph, optimizer, BATCH), LEAST_BUDGET_BYTES, BATCH)
+    assert graphs.in_pieces is not None
+    assert "sgd_linear" not in [node.op for node in graphs.in_pieces.nodes]  # it adds gradients up first
+    return [node.op for node in graphs.direct.nodes]
+
+
+def test_a_tuned_graph_updates_layers_without_their_gradients_where_the_optimizer_allows_it() -> None:
+    graph = zoo.build("mlp")
+    assert "sgd_linear" not in ops(Sgd(), graph)
+    assert "linear_grad_weight" not in tuned_ops(Sgd(), graph)
+    assert tuned_ops(Sgd(), graph).count("sgd_linear") == 3
+    for optimizer in (Sgd(momentum=0.9), Sgd(weight_decay=1e-4), Adam()):
+        assert "sgd_linear" not in tuned_ops(optimizer, graph)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "outputs"),
+    [((300,), 1000), ((1000,), 300), ((30, 8), 6)],
+    ids=["the gradient has the fewest numbers", "the samples have", "the product has"],
+)
+def test_a_weight_moves_as_by_its_gradient(shape: tuple[int, ...], outputs: int, dtype: str) -> None:
+    rng, features = np.random.default_rng(2), shape[-1]
+    gradient = rng.standard_normal((BATCH, *shape[:-1], outputs)).astype(dtype)
+    x = rng.standard_normal((BATCH, *shape)).astype(dtype)
+    weight: Array = rng.standard_normal((outputs, features)).astype(dtype)
+    tensors = {
+        "dy": Tensor("dy", (*shape[:-1], outputs)),
+        "x": Tensor("x", shape),
+        "weight": Tensor("weight", (outputs, features), batched=False, role=Role.TRAINABLE),
+    }
+    wanted = weight - np.einsum("no,nf->of", gradient.reshape(-1, outputs), x.reshape(-1, features))
+    given = (gradient.copy(), x.copy())
+    laboratory = Laboratory(BATCH, dtype)
+    laboratory.run(
+        Node("n", "sgd_linear", ("dy", "x"), (), ("weight",)), tensors, {"dy": gradient, "x": x, "weight": weight}
+    )
+    assert np.allclose(weight, wanted, rtol=0, atol=1e-4 if dtype == "float32" else 1e-11)
+    assert np.array_equal(gradient, given[0])
+    assert np.array_equal(x, given[1])
+
+
+def test_a_frozen_weight_is_not_updated() -> None:
+    tensors = {
+        "dy": Tensor("dy", (2,)),
+        "x": Tensor("x", (3,)),
+        "weight": Tensor("weight", (2, 3), batched=False, role=Role.FROZEN),
+    }
+    with pytest.raises(GraphError, match="'weight' is frozen; it can only update a trainable tensor"):
+        infer(Node("n", "sgd_linear", ("dy", "x"), (), ("weight",)), tensors)
 
 
 def test_a_frozen_table_is_not_updated() -> None:
