@@ -1,0 +1,56 @@
+"""Programs that no agent would send: refused, or run without a step outside their operands."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hedgerow_agent.core.native.library import Library
+from support.repository import ROOT
+from support.sampling import repetitions
+
+MUTANTS = repetitions(1_000, 10_000)
+
+
+def answer_of_child(library: Library, seed: int, count: int) -> Mapping[str, Any]:
+    """Try mutants in a child process, and fail with a sentence if it does not live to tell."""
+    child = subprocess.run(
+        [sys.executable, "-m", "support.hostile_programs", str(library.path), str(seed), str(count)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "tests"), str(ROOT / "hack")))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = child.stderr.strip().rpartition("\n")[2]
+    if child.returncode < 0:
+        name = signal.Signals(-child.returncode).name
+        pytest.fail(f"The library accepted a record and ended with {name} (seed {seed}): {last}")
+    assert child.returncode == 0, child.stderr[-2000:]
+    answer: Mapping[str, Any] = json.loads(child.stdout.strip().rpartition("\n")[2])
+    return answer
+
+
+@pytest.fixture(scope="module")
+def answer(library: Library) -> Mapping[str, Any]:
+    found = answer_of_child(library, 1, MUTANTS)
+    print(f"FIGURE hostile records refused: {found['refused']}, run within their operands: {found['run']}")
+    return found
+
+
+def test_nothing_that_is_accepted_changes_a_byte_outside_its_operands(answer: Mapping[str, Any]) -> None:
+    assert answer["strayed"] == []
+
+
+def test_all_mutants_were_tried_and_most_of_them_refused(answer: Mapping[str, Any]) -> None:
+    assert answer["refused"] + answer["run"] >= MUTANTS + answer["real"]
+    assert answer["refused"] > MUTANTS / 2
+
+
+def test_every_real_record_runs_and_mutants_reach_most_kernels(answer: Mapping[str, Any], library: Library) -> None:
+    assert answer["run"] > answer["real"]  # the unchanged ones, and some that were changed
+    assert len(answer["operators"]) > 0.9 * len(library.operators)
