@@ -259,12 +259,20 @@ static bool plan_direct(const hedgerow_call *call, bool back, int part, direct *
     return d->chunk > 0;
 }
 
+/* Weights lie as their shape says, and room, which may be of any size, holds floats. */
+static hedgerow_verdict check_room(const hedgerow_record *record) {
+    checker check = look_at(record);
+    refuse_unless(&check, record->sizes[CONV_BY_TAPS] == 0, HEDGEROW_WRONG_SIZES);
+    may_have_floats(&check, 4, 0);
+    return check.verdict;
+}
+
 /* Image and result by channels. Operands: image, weight, result, bias if there is one, room for the ring. Cut by rows
  * of the result. */
 static hedgerow_verdict check_channels_forward(const hedgerow_record *record, int64_t *units) {
     hedgerow_verdict verdict = check_conv_forward(record, units);
     *units = record->sizes[CONV_WINDOW + WINDOW_OH];
-    return verdict != HEDGEROW_FINE ? verdict : record->sizes[CONV_BY_TAPS] ? HEDGEROW_WRONG_SIZES : HEDGEROW_FINE;
+    return verdict != HEDGEROW_FINE ? verdict : check_room(record);
 }
 
 static void add_bias(const hedgerow_call *call, int64_t first, int64_t end) {
@@ -314,7 +322,7 @@ static void run_channels_forward(const hedgerow_call *call, int64_t first, int64
 static hedgerow_verdict check_channels_grad_input(const hedgerow_record *record, int64_t *units) {
     hedgerow_verdict verdict = check_conv_grad_input(record, units);
     *units = record->sizes[CONV_WINDOW + WINDOW_H];
-    return verdict != HEDGEROW_FINE ? verdict : record->sizes[CONV_BY_TAPS] ? HEDGEROW_WRONG_SIZES : HEDGEROW_FINE;
+    return verdict != HEDGEROW_FINE ? verdict : check_room(record);
 }
 
 /* Gradients that numbers `first` to `first + count` of a row of the image are made of, through one position. */
@@ -382,7 +390,7 @@ static void run_channels_grad_input(const hedgerow_call *call, int64_t first, in
 /* Operands: gradient, image, gradient of the weight, -, room for some rows. Cut by outputs. */
 static hedgerow_verdict check_channels_grad_weight(const hedgerow_record *record, int64_t *units) {
     hedgerow_verdict verdict = check_conv_grad_weight(record, units);
-    return verdict != HEDGEROW_FINE ? verdict : record->sizes[CONV_BY_TAPS] ? HEDGEROW_WRONG_SIZES : HEDGEROW_FINE;
+    return verdict != HEDGEROW_FINE ? verdict : check_room(record);
 }
 
 static float dot(const float *a, const float *b, int64_t count) {

@@ -12,7 +12,7 @@ typedef struct {
 
 static pool_sizes check_pool(checker *check, window *w) {
     int64_t outer = positive(check, POOL_OUTER), inner = positive(check, POOL_INNER);
-    *w = check_window(check, POOL_WINDOW);
+    *w = check_window_with(check, POOL_WINDOW, 1); /* one more where the number of windows is rounded up */
     int64_t across = times(check, outer, inner);
     return (pool_sizes){times(check, across, w->h * w->w), times(check, across, w->oh * w->ow)};
 }

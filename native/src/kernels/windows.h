@@ -20,8 +20,8 @@ static inline window window_at(const int64_t *sizes) {
                     sizes[WINDOW_KW], sizes[WINDOW_SH], sizes[WINDOW_SW], sizes[WINDOW_PH], sizes[WINDOW_PW]};
 }
 
-/* Judge the window whose sizes begin at `first`. */
-static inline window check_window(checker *check, int first) {
+/* Judge the window whose sizes begin at `first`; `more` results than fit whole windows may look beyond the image. */
+static inline window check_window_with(checker *check, int first, int64_t more) {
     for (int at = 0; at < WINDOW_PH; at++)
         refuse_unless(check, check->record->sizes[first + at] > 0, HEDGEROW_WRONG_SIZES);
     for (int at = 0; at < WINDOW_SIZES; at++)
@@ -31,10 +31,12 @@ static inline window check_window(checker *check, int first) {
         return (window){1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
     refuse_unless(check, w.kh * w.kw <= MOST_POSITIONS, HEDGEROW_WRONG_SIZES);
     refuse_unless(check, w.h + 2 * w.ph >= w.kh && w.w + 2 * w.pw >= w.kw, HEDGEROW_WRONG_SIZES);
-    refuse_unless(check, w.oh == (w.h + 2 * w.ph - w.kh) / w.sh + 1, HEDGEROW_WRONG_SIZES);
-    refuse_unless(check, w.ow == (w.w + 2 * w.pw - w.kw) / w.sw + 1, HEDGEROW_WRONG_SIZES);
+    int64_t down = w.oh - (w.h + 2 * w.ph - w.kh) / w.sh - 1, across = w.ow - (w.w + 2 * w.pw - w.kw) / w.sw - 1;
+    refuse_unless(check, down >= 0 && down <= more && across >= 0 && across <= more, HEDGEROW_WRONG_SIZES);
     return w;
 }
+
+static inline window check_window(checker *check, int first) { return check_window_with(check, first, 0); }
 
 typedef struct {
     int64_t first, end;

@@ -1,0 +1,92 @@
+"""Matrix products by numpy's BLAS and by the library's own code: the same numbers up to the order of sums."""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_core.core import samples
+from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.native.layout import ABSENT, Operand, Record, Refusal, Region
+from hedgerow_agent.core.native.library import Library
+from hedgerow_agent.core.native.segments import NativeBackend
+from support.gradients import seeds
+from support.native_records import REDUCED, program_of_workload
+
+DISTANCE = 4e-7
+"""How far a sum may be from that in 64 bits, of the sum of what is added without signs; rounding grows no faster."""
+
+CHANGE_DISTANCE = 1e-4
+"""How far apart two changes of all parameters may be, of their length: rounding that passed through whole networks."""
+
+
+@contextmanager
+def without_blas(library: Library) -> Iterator[None]:
+    library.use_blas(None)
+    try:
+        yield
+    finally:
+        library.use_blas(library.blas)
+
+
+def product(library: Library, a: Array, b: Array, turned: tuple[bool, bool], by_columns: bool) -> Array:
+    """Return A B, either stored as its transpose if asked for, in two parts."""
+    m, k = a.shape
+    n = b.shape[1]
+    stored = [np.ascontiguousarray(matrix.T if turn else matrix) for matrix, turn in zip((a, b), turned, strict=True)]
+    c: Array = np.full((m, n), np.nan, np.float32)
+    arrays, units = [*stored, c], n if by_columns else m
+    record = Record(op=library.operators["product"], parts=2)
+    record.cuts[:3] = [0, units // 2, units]
+    record.sizes[:6] = [m, n, k, int(turned[0]), int(turned[1]), int(by_columns)]
+    for at in range(len(record.operands)):
+        record.operands[at] = Operand(at, 0, arrays[at].nbytes) if at < 3 else Operand(ABSENT, 0, 0)
+    regions = (Region * 3)(*(Region(array.ctypes.data, array.nbytes, 1) for array in arrays))
+    refusal = Refusal()
+    program = library.handle.hedgerow_open(ctypes.byref(record), 1, regions, 3, refusal)
+    assert program, refusal.verdict
+    library.handle.hedgerow_run(program, 1)
+    library.handle.hedgerow_close(program)
+    return c
+
+
+lengths = st.tuples(st.integers(1, 70), st.integers(1, 70), st.integers(1, 1100))
+
+
+@given(lengths, st.tuples(st.booleans(), st.booleans()), st.booleans(), seeds)
+def test_both_are_as_near_to_64_bits_as_32_bits_allow(
+    library: Library, shape: tuple[int, int, int], turned: tuple[bool, bool], by_columns: bool, seed: int
+) -> None:
+    rng, (m, n, k) = np.random.default_rng(seed), shape
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    wide, scale = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
+    by_blas = product(library, a, b, turned, by_columns)
+    with without_blas(library):
+        by_own = product(library, a, b, turned, by_columns)
+    for found in (by_blas, by_own):
+        assert (np.abs(found - wide) <= DISTANCE * scale).all()
+
+
+def change(library: Library, name: str) -> Array:
+    """Return what one step changes of all parameters."""
+    executor = Executor(program_of_workload(REDUCED[name]), {}, 0, backend=NativeBackend(library, 2))
+    before = executor.delta()
+    executor.step(*samples(REDUCED[name]), 1.0)
+    after = executor.delta()
+    executor.close()
+    return np.concatenate([(after[key].astype(np.float64) - before[key]).ravel() for key in sorted(before)])
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "encoder"])
+def test_whole_networks_train_alike_with_either(library: Library, name: str) -> None:
+    assert library.blas is not None, "numpy brought no OpenBLAS along, so there is nothing to compare with."
+    wanted = change(library, name)
+    with without_blas(library):
+        found = change(library, name)
+    assert not np.array_equal(found, wanted), "the library's own product was not used"
+    assert np.linalg.norm(found - wanted) < CHANGE_DISTANCE * np.linalg.norm(wanted)
