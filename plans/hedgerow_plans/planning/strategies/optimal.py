@@ -66,9 +66,10 @@ def plan(problem: Problem, limits: Limits, known: Row[Sequence] | None = None) -
     """
     attempt = _Attempt(body_of(problem), limits)
     others = _of_others(attempt.body, limits) if known is None else map(attempt.body.codes, known)
-    rivals = attempt.fitting(others)
+    is_large = attempt.body.work.nodes >= _LARGE  # then others are asked when there is a plan, not before
+    rivals = [] if is_large else attempt.fitting(others)
     attempt.search(rivals[:_STARTS])
-    attempt.consider(rivals)
+    attempt.consider(attempt.fitting(others) if is_large else rivals)
     if attempt.best is None:
         attempt.make_do()
     if attempt.best is None:
