@@ -48,15 +48,16 @@ def bind_sgd_linear(call: Call) -> Bound:
     """Subtract rate dy' x from a weight, some of its rows at a time; what has the fewest numbers is multiplied."""
     factors, (weight,) = [_rows(array) for array in call.inputs], call.updates
     scratch, runtime = ScratchCutter(call), call.runtime
-    tile = rows_per_tile(*weight.shape, LAYER_UPDATE_TILE_ELEMENTS)
-    product = scratch.take((tile, weight.shape[1]), weight.dtype)
-    scaled = scaled_input(len(factors[0]), *weight.shape)
+    outputs, features = weight.shape
+    tile = rows_per_tile(outputs, features, LAYER_UPDATE_TILE_ELEMENTS)
+    product = scratch.take((tile, features), weight.dtype)
+    scaled = scaled_input(len(factors[0]), outputs, features)
     given = product
     if scaled is not None:
         given = factors[scaled]
         factors[scaled] = scratch.take(given.shape, weight.dtype)
     transposed, x = factors[0].T, factors[1]
-    rows = [slice(first, first + tile) for first in range(0, len(weight), tile)]
+    rows = [slice(first, first + tile) for first in range(0, outputs, tile)]
     tiles = [(transposed[part], product[: len(weight[part])], weight[part]) for part in rows]
 
     def run() -> None:
