@@ -57,7 +57,7 @@ def bind_sgd_linear(call: Call) -> Bound:
         given = factors[scaled]
         factors[scaled] = scratch.take(given.shape, weight.dtype)
     transposed, x = factors[0].T, factors[1]
-    rows = [slice(first, first + tile) for first in range(0, len(weight), tile)]
+    rows = [slice(first, first + tile) for first in range(0, outputs, tile)]
     tiles = [(transposed[part], product[: len(weight[part])], weight[part]) for part in rows]
 
     def run() -> None:
