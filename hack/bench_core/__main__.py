@@ -13,10 +13,11 @@ from pathlib import Path
 
 from bench_core.programs import encoded_program
 from bench_core.report import as_json, figures, markdown, over_bounds
-from bench_core.rounds import OURS, TUNED, Case, Results, Round, run_rounds
+from bench_core.rounds import CONTESTANTS, NATIVE, OURS, TUNED, WITH_NATIVE, Case, Results, Round, run_rounds
 from bench_core.timing import Sample
 from bench_core.torch_venv import TORCH_VERSION, obtain_torch
 from bench_core.workloads import WORKLOADS
+from hedgerow_agent.core.native.library import Unavailable, load
 
 HACK = Path(__file__).resolve().parents[1]
 REPORTS = HACK.parent / "reports"
@@ -63,13 +64,15 @@ class Contest:
 
     def _command(self, case: Case, contestant: str) -> list[str | Path]:
         name = case.workload.name
-        if contestant == OURS:
-            return [sys.executable, "-m", "bench_core.core", self._programs / name, name, self._seconds]
+        if contestant in (OURS, NATIVE):
+            threads = [str(case.threads)] if contestant == NATIVE else []
+            return [sys.executable, "-m", "bench_core.core", self._programs / name, name, self._seconds, *threads]
         tuned = ["tuned"] if contestant == TUNED else []
         return [self._torch_python, "-m", "bench_core.peer", name, self._seconds, str(case.threads), *tuned]
 
     def _environment(self, case: Case, contestant: str) -> dict[str, str]:
-        threads = {f"{library}_NUM_THREADS": str(case.threads) for library in ("OPENBLAS", "OMP", "MKL")}
+        count = 1 if contestant == NATIVE else case.threads  # which splits work above BLAS
+        threads = {f"{library}_NUM_THREADS": str(count) for library in ("OPENBLAS", "OMP", "MKL")}
         return {**os.environ, "PYTHONPATH": str(HACK), **threads, **(GLIBC_KEEPS_MEMORY if contestant == TUNED else {})}
 
 
@@ -88,7 +91,17 @@ def measure(arguments: argparse.Namespace, torch_python: Path) -> list[Results]:
     with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as folder:
         for workload in chosen:
             (Path(folder) / workload.name).write_bytes(encoded_program(workload))
-        return run_rounds(cases, arguments.rounds, Contest(torch_python, Path(folder), arguments.seconds), tell)
+        contest = Contest(torch_python, Path(folder), arguments.seconds)
+        return run_rounds(cases, arguments.rounds, contest, tell, contestants())
+
+
+def contestants() -> Sequence[str]:
+    """Return who takes part: the compiled backend only where it is built."""
+    library = load()
+    if isinstance(library, Unavailable):
+        sys.stderr.write(f"{library.reason}\n")
+        return CONTESTANTS
+    return WITH_NATIVE
 
 
 def write_report(folder: Path, results: list[Results]) -> str:

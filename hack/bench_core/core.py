@@ -1,6 +1,7 @@
 """Our side of a measurement: load a program, train it, print what the stop-watch says as one line of JSON.
 
-Run as `python -m bench_core.core PROGRAM WORKLOAD SECONDS`; threads are OpenBLAS's, set by whoever starts it.
+Run as `python -m bench_core.core PROGRAM WORKLOAD SECONDS [THREADS]`: with a number of threads on the compiled backend;
+without, threads are OpenBLAS's, set by whoever starts it.
 """
 
 import json
@@ -13,6 +14,8 @@ import numpy.typing as npt
 from bench_core.timing import Settings, measure, resident_bytes
 from bench_core.workloads import WORKLOADS, Workload
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.native.library import Unavailable, load
+from hedgerow_agent.core.native.segments import NativeBackend
 from hedgerow_plans import codec
 
 AFTER_IMPORT_BYTES = resident_bytes()
@@ -30,11 +33,20 @@ def samples(workload: Workload) -> tuple[npt.NDArray[np.float32 | np.int32], npt
     return rng.standard_normal(shape, dtype=np.float32), labels
 
 
+def native_backend(threads: int) -> NativeBackend:
+    """Return the compiled backend, which whoever starts this has found."""
+    library = load()
+    if isinstance(library, Unavailable):
+        raise SystemExit(library.reason)
+    return NativeBackend(library, threads)
+
+
 def main() -> None:
     """Measure one workload in this process."""
     workload = WORKLOADS[sys.argv[2]]
     x, y = samples(workload)
-    executor = Executor(codec.decode(Path(sys.argv[1]).read_bytes()), {}, SEED)
+    backend = native_backend(int(sys.argv[4])) if len(sys.argv) > 4 else None
+    executor = Executor(codec.decode(Path(sys.argv[1]).read_bytes()), {}, SEED, backend=backend)
     settings = Settings(seconds=float(sys.argv[3]))
     sample = measure(lambda: executor.step(x, y, LEARNING_RATE).loss, settings, AFTER_IMPORT_BYTES)
     print(json.dumps(sample.as_json()))

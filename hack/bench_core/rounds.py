@@ -14,8 +14,10 @@ from bench_core.workloads import Workload
 MOST_FOREIGN_CORES = 0.2
 _TRIES_PER_ROUND = 4
 
-OURS, TORCH, TUNED = "ours", "torch", "torch-tuned"
+OURS, TORCH, TUNED, NATIVE = "ours", "torch", "torch-tuned", "native"
 CONTESTANTS = (OURS, TORCH, TUNED)
+WITH_NATIVE = (OURS, NATIVE, TORCH, TUNED)
+"""Where the compiled backend is built, it takes part as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,14 @@ class Results:
     rounds: list[Round] = field(default_factory=list)
     thrown_out: int = 0
 
-    def ratios(self, measure: str, against: str) -> list[float]:
+    def ratios(self, measure: str, against: str, of: str = OURS) -> list[float]:
         """Return ours / theirs of every round, sorted."""
-        return sorted(getattr(each[OURS], measure) / getattr(each[against], measure) for each in self.rounds)
+        return sorted(getattr(each[of], measure) / getattr(each[against], measure) for each in self.rounds)
+
+    @property
+    def has_native(self) -> bool:
+        """Whether the compiled backend took part in every round."""
+        return bool(self.rounds) and all(NATIVE in each for each in self.rounds)
 
     def median(self, measure: str, contestant: str) -> float:
         """Return the median of what one contestant measured."""
@@ -52,19 +59,25 @@ class Results:
 
 
 def run_rounds(
-    cases: Sequence[Case], rounds: int, contest: Contest, tell: Callable[[Case, Round, bool], None]
+    cases: Sequence[Case],
+    rounds: int,
+    contest: Contest,
+    tell: Callable[[Case, Round, bool], None],
+    contestants: Sequence[str] = CONTESTANTS,
 ) -> list[Results]:
     """Run so many rounds of every case, all cases of a round before the next round."""
     results = [Results(case) for case in cases]
     for number in range(1, rounds + 1):
         for result in results:
             while len(result.rounds) < number and result.thrown_out < _TRIES_PER_ROUND * rounds:
-                _run_round(result, contest, tell)
+                _run_round(result, contest, tell, contestants)
     return results
 
 
-def _run_round(result: Results, contest: Contest, tell: Callable[[Case, Round, bool], None]) -> None:
-    each = {contestant: contest(result.case, contestant) for contestant in CONTESTANTS}
+def _run_round(
+    result: Results, contest: Contest, tell: Callable[[Case, Round, bool], None], contestants: Sequence[str]
+) -> None:
+    each = {contestant: contest(result.case, contestant) for contestant in contestants}
     quiet = all(sample.foreign_cores <= MOST_FOREIGN_CORES for sample in each.values())
     tell(result.case, each, quiet)
     if quiet:

@@ -15,6 +15,7 @@ from bench_core.workloads import WORKLOADS
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.native import segments
+from hedgerow_agent.core.native.draft import Draft
 from hedgerow_agent.core.native.layout import MOST_OPERANDS, MOST_SIZES, Record, Refusal, Region
 from hedgerow_agent.core.native.library import Library
 from hedgerow_agent.core.native.segments import NativeBackend
@@ -32,7 +33,7 @@ def true_records(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[Reco
     taken: list[Record] = []
     keep = segments.Segment._record
 
-    def remember(self: segments.Segment, draft: segments.Draft) -> Record:
+    def remember(self: segments.Segment, draft: Draft) -> Record:
         record = keep(self, draft)
         taken.append(record)
         return record
