@@ -9,7 +9,7 @@ NO_SERVERS := not (broker or cluster or emulator or helm or prometheus or instal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers setup check format lint types imports crds quick test demo thorough bench-core wheels clean
+.PHONY: help venv native servers setup check format lint types imports crds quick test demo thorough bench-core wheels clean
 
 help: ## say what there is
 	@printf 'Hedgerow: on-device training under memory and energy budgets.\n\n'
@@ -17,6 +17,9 @@ help: ## say what there is
 
 venv: ## the virtual environment in .venv, from locked versions
 	@HEDGEROW_VENV=$(VENV) $(PYTHON) hack/setup venv
+
+native: ## the compiled backend, with the C compiler of this machine, beside the agent's core
+	@$(PYTHON) native/build.py
 
 servers: ## the real servers that tests and demo talk to, found, installed or built
 	@$(PYTHON) hack/setup servers

@@ -40,10 +40,13 @@ _NATIVE_COLUMNS = (
 def _native_ratios(result: Results) -> list[tuple[str, str, list[float], float | None]]:
     """Return what is bounded of the compiled backend: name, words for it, ratios, bound."""
     bounds, threads = result.case.workload.native, result.case.threads
+    time, tuned, memory = None, None, None
+    if bounds is not None:
+        time, tuned, memory = bounds.time.get(threads), bounds.tuned_time.get(threads), bounds.memory
     return [
-        ("time", "torch's", result.ratios("median_ms", TORCH, NATIVE), bounds and bounds.time.get(threads)),
-        ("time", "tuned torch's", result.ratios("median_ms", TUNED, NATIVE), bounds and bounds.tuned_time.get(threads)),
-        ("memory", "torch's", result.ratios("peak_bytes", TORCH, NATIVE), bounds and bounds.memory),
+        ("time", "torch's", result.ratios("median_ms", TORCH, NATIVE), time),
+        ("time", "tuned torch's", result.ratios("median_ms", TUNED, NATIVE), tuned),
+        ("memory", "torch's", result.ratios("peak_bytes", TORCH, NATIVE), memory),
     ]
 
 

@@ -45,8 +45,11 @@ def _bounds(one_thread: float, two_threads: float, memory: float) -> Bounds:
 
 
 def _native(default: tuple[float, float], tuned: tuple[float, float], memory: float) -> NativeBounds:
-    by_threads = (MappingProxyType(dict(zip((1, 2), ratios, strict=True))) for ratios in (default, tuned))
-    return NativeBounds(*by_threads, memory)
+    return NativeBounds(_by_threads(default), _by_threads(tuned), memory)
+
+
+def _by_threads(ratios: tuple[float, float]) -> Mapping[int, float]:
+    return MappingProxyType(dict(zip((1, 2), ratios, strict=True)))
 
 
 _MOBILENET = "MobileNetV2-0.35 96x96 b8"

@@ -61,6 +61,7 @@ progress_seconds = 0.25
 
 [limits]
 hysteresis_batches = 5
+rest_between_steps_seconds = 0.1
 """
 
 

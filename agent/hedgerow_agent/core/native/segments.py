@@ -81,8 +81,9 @@ def _address(array: Array) -> int:
 def _reach(array: Array) -> int:
     """Return the bytes from a view's first element to the end of its last."""
     if array.flags.c_contiguous:
-        return array.nbytes
-    return sum((length - 1) * step for length, step in zip(array.shape, array.strides, strict=True)) + array.itemsize
+        return int(array.nbytes)
+    last = sum((length - 1) * step for length, step in zip(array.shape, array.strides, strict=True))
+    return int(last) + array.itemsize
 
 
 class Segment:

@@ -63,16 +63,36 @@ def _grad_input(call: Call, _block: Block) -> Drafts | None:
 
 def _grad_with_batch(call: Call) -> Drafts | None:
     gradient, x, statistics, weight, *sums = call.inputs
-    if len(sums) != 2:
-        return None
     room, channels = Room(call), weight.size
-    pixels = x.size // channels
+    pixels, epsilon = x.size // channels, call.number("epsilon", _EPSILON)
     factor, slope, shift = (room.take(channels) for _ in range(3))
-    numbers, sizes = (call.number("epsilon", _EPSILON),), (pixels, channels)
-    operands = (statistics, weight, *sums, factor, slope, shift)
+    before: Drafts | None = ()
+    if not sums:
+        sums = [room.take(channels), room.take(channels)]
+        before = _sums(call, sums, room)
+    if before is None:
+        return None
+    operands, sizes = (statistics, weight, *sums, factor, slope, shift), (pixels, channels)
     return (
-        Draft("settle_grad", operands, sizes, channels, 4 * channels, numbers, grain=16),
+        *before,
+        Draft("settle_grad", operands, sizes, channels, 4 * channels, (epsilon,), grain=16),
         Draft("blend", (gradient, x, factor, slope, shift, call.outputs[0]), sizes, pixels, 3 * x.size),
+    )
+
+
+def _sums(call: Call, sums: list[Array], room: Room) -> Drafts | None:
+    """Return what sums up dy (x - mean) / deviation, and dy."""
+    gradient, x, (mean, variance), weight = call.inputs
+    pixels, channels = x.size // weight.size, weight.size
+    strands = strands_of(pixels, room.left, 2 * channels)
+    if not strands:
+        return None
+    along, level = (room.take(strands * channels) for _ in range(2))
+    operands, sizes = (gradient, x, mean, along, level), (pixels, channels, strands)
+    return (
+        Draft("strand_products", operands, sizes, strands, 2 * x.size),
+        join(along, sums[0], strands, variance, call.number("epsilon", _EPSILON)),
+        join(level, sums[1], strands),
     )
 
 

@@ -22,6 +22,7 @@ class _Layer:
     weight: Array
     result: Array
     image_order: Order
+    weight_order: Order
     result_order: Order
     room: Room
 
@@ -56,7 +57,7 @@ class _Layer:
 
     @property
     def by_taps(self) -> bool:
-        return self.weight.strides[0] == self.weight.itemsize and self.outputs > 1
+        return self.weight_order is Order.TAPS
 
     @property
     def work(self) -> int:
@@ -78,10 +79,10 @@ def _layer(call: Call, which: tuple[str, str, str]) -> _Layer | None:
     """Look at a convolution; `which` names the places of image, weight and result among inputs and outputs."""
     places = {"first": (call.inputs[0], call.input_orders[:1]), "second": (call.inputs[1], call.input_orders[1:2])}
     places["made"] = (call.outputs[0], call.output_orders[:1])
-    (image, image_order), (weight, _), (result, result_order) = (places[name] for name in which)
+    (image, image_order), (weight, weight_order), (result, result_order) = (places[name] for name in which)
     if call.order is Order.SAMPLES or weight.shape[2] * weight.shape[3] > _MOST_POSITIONS:
         return None
-    return _Layer(call, image, weight, result, image_order[0], result_order[0], Room(call))
+    return _Layer(call, image, weight, result, image_order[0], weight_order[0], result_order[0], Room(call))
 
 
 def _forward(call: Call, _block: Block) -> Drafts | None:
@@ -107,6 +108,9 @@ def _forward_by_channels(layer: _Layer, bias: Array | None) -> Drafts | None:
     if layer.result_order is Order.CHANNELS:
         operands = (layer.image, layer.weight, layer.result, bias, layer.ring())
         return (layer.draft("channels_forward", operands, rows),)
+    if layer.pointwise:
+        shape = Shape(layer.pixels, layer.outputs, layer.channels, turn_a=True, turn_b=True)
+        return (product(layer.image, layer.weight, layer.result, shape, bias),)
     if layer.room.left < layer.weight.size:
         return None
     lines = layer.weight.size // layer.outputs
@@ -160,6 +164,9 @@ def _grad_weight_by_channels(layer: _Layer) -> Drafts | None:
     if layer.result_order is Order.CHANNELS:
         operands = (layer.result, layer.image, layer.weight, None, layer.ring())
         return (layer.draft("channels_grad_weight", operands, layer.outputs, grain=4),)
+    if layer.pointwise:
+        shape = Shape(layer.outputs, layer.channels, layer.pixels, turn_a=True, turn_b=True)
+        return (product(layer.result, layer.image, layer.weight, shape),)
     if layer.room.left < layer.weight.size:
         return None
     lines = layer.weight.size // layer.outputs
