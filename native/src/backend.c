@@ -72,13 +72,14 @@ void hedgerow_use_blas(void *cblas_sgemm, int32_t integer_bits) {
 
 bool hedgerow_blas_product(const hedgerow_product *p) {
     int turn_a = p->turn_a ? TURNED : NOT_TURNED, turn_b = p->turn_b ? TURNED : NOT_TURNED;
+    float alpha = p->taken != 0 ? -p->taken : 1.0F, beta = p->taken != 0 ? 1.0F : p->beta;
     if (product64 != NULL) {
-        product64(ROW_MAJOR, turn_a, turn_b, p->m, p->n, p->k, 1.0F, p->a, p->lda, p->b, p->ldb, p->beta, p->c, p->ldc);
+        product64(ROW_MAJOR, turn_a, turn_b, p->m, p->n, p->k, alpha, p->a, p->lda, p->b, p->ldb, beta, p->c, p->ldc);
         return true;
     }
     if (product32 != NULL) {
-        product32(ROW_MAJOR, turn_a, turn_b, (int)p->m, (int)p->n, (int)p->k, 1.0F, p->a, (int)p->lda, p->b,
-                  (int)p->ldb, p->beta, p->c, (int)p->ldc);
+        product32(ROW_MAJOR, turn_a, turn_b, (int)p->m, (int)p->n, (int)p->k, alpha, p->a, (int)p->lda, p->b,
+                  (int)p->ldb, beta, p->c, (int)p->ldc);
         return true;
     }
     return false;

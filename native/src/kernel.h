@@ -32,14 +32,15 @@ typedef struct {
 
 const hedgerow_table *hedgerow_current_table(void);
 
-/* Row-major C (m x n) = A B + beta C; a transposed operand is stored as its transpose. */
+/* Row-major C (m x n) = A B + beta C, or C - taken A B where `taken` is not 0; a transposed operand is stored as its
+ * transpose. */
 typedef struct {
     bool turn_a, turn_b;
     int64_t m, n, k;
     const float *a, *b;
     float *c;
     int64_t lda, ldb, ldc;
-    float beta;
+    float beta, taken;
 } hedgerow_product;
 
 /* Hand a product to the BLAS in use; false if there is none. */

@@ -295,3 +295,21 @@ def test_copies_into_another_order(
     array = np.random.default_rng(seed).standard_normal((batch, channels, side, 4)).astype(np.float32)
     node = Node("y", "reorder", ("x",), ("y",))
     assert Twins(library, batch).compare(node, tensors, {"x": array}) == 0
+
+
+@pytest.mark.parametrize("with_blas", [True, False])
+@given(batch=batches, inputs=sizes, outputs=sizes, seed=seeds)
+def test_gradients_that_go_straight_into_a_weight(
+    library: Library, *, with_blas: bool, batch: int, inputs: int, outputs: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    tensors = {"w": trained("w", outputs, inputs), "dy": sample("dy", outputs), "x": sample("x", inputs)}
+    node = Node("sgd", "sgd_linear", ("dy", "x"), (), ("w",))
+    arrays = {
+        name: rng.standard_normal(tensor.full_shape(batch)).astype(np.float32) for name, tensor in tensors.items()
+    }
+    library.use_blas(library.blas if with_blas else None)
+    try:
+        judge({"sgd_linear": Twins(library, batch).compare(node, tensors, arrays)})
+    finally:
+        library.use_blas(library.blas)

@@ -7,7 +7,7 @@
  * are of columns. Operands: A, B, C and, if there is one, a row that is added to each. */
 enum { PRODUCT_M, PRODUCT_N, PRODUCT_K, PRODUCT_TURN_A, PRODUCT_TURN_B, PRODUCT_BY_COLUMNS };
 
-static hedgerow_verdict check_product(const hedgerow_record *record, int64_t *units) {
+static checker check_factors(const hedgerow_record *record, int64_t *units) {
     checker check = look_at(record);
     int64_t m = positive(&check, PRODUCT_M), n = positive(&check, PRODUCT_N), k = positive(&check, PRODUCT_K);
     for (int at = PRODUCT_TURN_A; at <= PRODUCT_BY_COLUMNS; at++)
@@ -15,8 +15,13 @@ static hedgerow_verdict check_product(const hedgerow_record *record, int64_t *un
     needs_floats(&check, 0, times(&check, m, k));
     needs_floats(&check, 1, times(&check, k, n));
     needs_floats(&check, 2, times(&check, m, n));
-    may_have_floats(&check, 3, n);
     *units = record->sizes[PRODUCT_BY_COLUMNS] ? n : m;
+    return check;
+}
+
+static hedgerow_verdict check_product(const hedgerow_record *record, int64_t *units) {
+    checker check = check_factors(record, units);
+    may_have_floats(&check, 3, record->sizes[PRODUCT_N]);
     return check.verdict;
 }
 
@@ -26,11 +31,11 @@ static void add_row(float *c, const float *row, int64_t rows, int64_t columns, i
             c[at * ldc + column] += row[column];
 }
 
-static void run_product(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+/* The part of a product that a range is about. */
+static hedgerow_product product_of(const hedgerow_call *call, int64_t first, int64_t end) {
     const int64_t *sizes = call->record.sizes;
     int64_t m = sizes[PRODUCT_M], n = sizes[PRODUCT_N], k = sizes[PRODUCT_K];
-    hedgerow_product p = {
-        .turn_a = sizes[PRODUCT_TURN_A], .turn_b = sizes[PRODUCT_TURN_B], .m = m, .n = n, .k = k, .ldc = n};
+    hedgerow_product p = {.turn_a = sizes[PRODUCT_TURN_A], .turn_b = sizes[PRODUCT_TURN_B], .k = k, .ldc = n};
     p.lda = p.turn_a ? m : k;
     p.ldb = p.turn_b ? k : n;
     int64_t row = sizes[PRODUCT_BY_COLUMNS] ? 0 : first, column = sizes[PRODUCT_BY_COLUMNS] ? first : 0;
@@ -39,9 +44,29 @@ static void run_product(const hedgerow_call *call, int64_t first, int64_t end, i
     p.a = (const float *)call->at[0] + (p.turn_a ? row : row * p.lda);
     p.b = (const float *)call->at[1] + (p.turn_b ? column * p.ldb : column);
     p.c = (float *)call->at[2] + row * n + column;
+    return p;
+}
+
+static void run_product(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    hedgerow_product p = product_of(call, first, end);
     multiply(&p);
     if (call->at[3] != NULL)
-        add_row(p.c, (const float *)call->at[3] + column, p.m, p.n, n);
+        add_row(p.c, (const float *)call->at[3] + (call->record.sizes[PRODUCT_BY_COLUMNS] ? first : 0), p.m, p.n, p.ldc);
+    (void)part;
+}
+
+/* The same with a rate instead of a row: C -= rate A B, how a weight is updated by a gradient that never exists. */
+static hedgerow_verdict check_take_product(const hedgerow_record *record, int64_t *units) {
+    checker check = check_factors(record, units);
+    needs_floats(&check, 3, 1);
+    return check.verdict;
+}
+
+static void run_take_product(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    hedgerow_product p = product_of(call, first, end);
+    p.taken = *(const float *)call->at[3];
+    if (p.taken != 0)
+        multiply(&p);
     (void)part;
 }
 

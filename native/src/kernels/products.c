@@ -79,10 +79,13 @@ static void own_product(const hedgerow_product *p) {
     int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1;
     for (int64_t first = 0; first < p->k; first += PANEL_DEPTH) {
         int64_t depth = least(PANEL_DEPTH, p->k - first);
-        bool add = first > 0 || p->beta != 0;
+        bool add = first > 0 || p->beta != 0 || p->taken != 0;
         for (int64_t column = 0; column < p->n; column += TILE_COLUMNS) {
             int64_t columns = least(TILE_COLUMNS, p->n - column);
             pack_panel(p, column, columns, first, depth, panel);
+            if (p->taken != 0)
+                for (int64_t at = 0; at < depth * TILE_COLUMNS; at++)
+                    panel[at] *= -p->taken;
             for (int64_t row = 0, rows; row < p->m; row += rows) {
                 rows = tile_rows(p->m - row);
                 left_side a = {p->a + row * row_step + first * depth_step, row_step, depth_step};

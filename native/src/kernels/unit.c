@@ -38,6 +38,7 @@
 
 static const hedgerow_kernel KERNELS[] = {
     {"product", WRITES(2), check_product, run_product},
+    {"take_product", WRITES(2), check_take_product, run_take_product},
     {"column_sums", WRITES(1), check_column_sums, run_column_sums},
     {"relu", WRITES(1), check_one_to_one, run_relu},
     {"relu6", WRITES(1), check_one_to_one, run_relu6},

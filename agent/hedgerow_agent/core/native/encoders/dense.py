@@ -1,7 +1,7 @@
 """The fully connected layer, products of matrices, and sums over rows."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
@@ -63,6 +63,13 @@ def _linear_grad_weight(call: Call, _block: Block) -> Drafts:
     return (product(gradient, x, call.outputs[0], Shape(outputs, inputs, x.size // inputs, turn_a=True)),)
 
 
+def _sgd_linear(call: Call, block: Block) -> Drafts:
+    (gradient, x), (weight,) = call.inputs, call.updates
+    outputs, inputs = weight.shape
+    set_instead = product(gradient, x, weight, Shape(outputs, inputs, x.size // inputs, turn_a=True), block.rate)
+    return (replace(set_instead, op="take_product"),)
+
+
 def _matmul(call: Call, _block: Block) -> Drafts | None:
     (first, second), (output,) = call.inputs, call.outputs
     if first.shape[:-2] != second.shape[:-2]:
@@ -121,6 +128,7 @@ ENCODERS = {
     "linear": _linear,
     "linear_grad_input": _linear_grad_input,
     "linear_grad_weight": _linear_grad_weight,
+    "sgd_linear": _sgd_linear,
     "matmul": _matmul,
     "bias_grad": _bias_grad,
 }
