@@ -66,7 +66,7 @@ def compare(name: str, free: int, taken: int) -> float:
         program = Path(folder) / "program"
         program.write_bytes(encoded_program(WORKLOADS[name]))
         rounds = [(timed(program, name, (free,)), timed(program, name, (free, taken))) for _ in range(ROUNDS)]
-    one, two = (statistics.median(column) for column in zip(*rounds, strict=True))
+    one, two = (float(statistics.median(column)) for column in zip(*rounds, strict=True))
     print(f"FIGURE {name} beside a busy neighbour: one thread {one:.2f} ms, two {two:.2f} ms, ratio {two / one:.2f}")
     return two / one
 

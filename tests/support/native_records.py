@@ -80,7 +80,10 @@ def _smooth() -> Graph:
 
 
 def records_of(library: Library, most_bytes: int) -> list[Record]:
-    """Return the records of small programs, one of each operator and set of sizes, none with operands above a size."""
+    """Return the records of small programs, one of each operator and set of sizes with operands up to a size.
+
+    Of an operator that has none so small, it is the smallest one.
+    """
     found: dict[tuple[int, ...], Record] = {}
     for program in small_programs():
         recorder = Recorder(library)
@@ -89,6 +92,13 @@ def records_of(library: Library, most_bytes: int) -> list[Record]:
             executor.prepare()
             executor.close()
         for record in recorder.records:
-            if sum(operand.bytes for operand in record.operands if operand.region >= 0) <= most_bytes:
-                found.setdefault((record.op, *record.sizes), record)
-    return list(found.values())
+            found.setdefault((record.op, *record.sizes), record)
+    smallest: dict[int, Record] = {}
+    for record in sorted(found.values(), key=_operand_bytes):
+        smallest.setdefault(record.op, record)
+    small = [record for record in found.values() if _operand_bytes(record) <= most_bytes]
+    return [*small, *(record for record in smallest.values() if _operand_bytes(record) > most_bytes)]
+
+
+def _operand_bytes(record: Record) -> int:
+    return sum(operand.bytes for operand in record.operands if operand.region >= 0)
