@@ -7,7 +7,7 @@ import pytest
 
 from bench_core import torch_venv
 from bench_core.report import as_json, figures, markdown, over_bounds
-from bench_core.rounds import CONTESTANTS, OURS, TORCH, TUNED, Case, Results, run_rounds
+from bench_core.rounds import CONTESTANTS, NATIVE, OURS, TORCH, TUNED, Case, Results, run_rounds
 from bench_core.timing import Sample, Settings, measure, resident_bytes
 from bench_core.workloads import WORKLOADS
 from hedgerow_plans.models import zoo
@@ -73,6 +73,16 @@ def test_the_table_shows_ratios_with_their_spread_beside_the_bounds() -> None:
     assert told["workload"] == "mlp"
     (figure,) = figures([results, Results(MLP)])
     assert figure == "FIGURE MLP 784-512-256-10 b64, 1 threads, of PyTorch's: time 0.80 (0.70-0.90), memory 0.10"
+
+
+def test_the_compiled_backend_has_a_table_and_bounds_of_its_own() -> None:
+    results = results_of(0.7)
+    results.rounds[0][NATIVE] = sample(0.46, peak_bytes=1)
+    text = markdown("Title", "Here.", [results])
+    assert "| 0.46 (0.46-0.46)        | 0.85  | 0.92 (0.92-0.92)        | 0.90  |" in text
+    (problem,) = over_bounds(results)
+    assert problem == "MLP 784-512-256-10 b64, 1 threads, compiled: time 0.92 of tuned torch's, the bound is 0.90."
+    assert len(figures([results])) == 4
 
 
 def test_the_stopwatch_counts_steps_and_memory_of_its_own_process() -> None:
