@@ -148,7 +148,9 @@ def test_a_manifest_is_planned_trained_and_told_about(place: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""  # nobody watches, so there is no bar
     rows = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert set(rows) == {"program", "data", "steps", "accuracy", "validation", "memory", "energy", "checkpoint"}
+    assert set(rows) == {
+        *("program", "data", "steps", "accuracy", "validation", "memory", "energy", "backend", "checkpoint")
+    }
     assert "1797 samples" in rows["data"]
     assert "modelled for raspberry-pi-4" in rows["energy"] or "measured" in rows["energy"]
     assert "F1" in rows["validation"]
