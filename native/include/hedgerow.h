@@ -90,9 +90,6 @@ hedgerow_program *hedgerow_open(const hedgerow_record *records, int64_t record_c
 /* Run every record once, on up to HEDGEROW_PARTS threads; the bits do not depend on how many. One caller at a time. */
 void hedgerow_run(hedgerow_program *program, int32_t threads);
 
-/* Run once on one thread and add the nanoseconds of each record to `nanoseconds`. */
-void hedgerow_profile(hedgerow_program *program, int64_t *nanoseconds);
-
 void hedgerow_close(hedgerow_program *program);
 
 #pragma GCC visibility pop

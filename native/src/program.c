@@ -1,7 +1,6 @@
 /* Programs: records are checked and bound once, then walked. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "crew.h"
 #include "kernel.h"
@@ -118,19 +117,4 @@ void hedgerow_run(hedgerow_program *program, int32_t threads) {
     for (int64_t at = 0; at < program->count; at++)
         for (int part = 0; part < program->calls[at].record.parts; part++)
             run_part(program, at, part);
-}
-
-static int64_t now_nanoseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-void hedgerow_profile(hedgerow_program *program, int64_t *nanoseconds) {
-    for (int64_t at = 0; at < program->count; at++) {
-        int64_t begin = now_nanoseconds();
-        for (int part = 0; part < program->calls[at].record.parts; part++)
-            run_part(program, at, part);
-        nanoseconds[at] += now_nanoseconds() - begin;
-    }
 }

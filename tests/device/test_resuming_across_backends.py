@@ -1,6 +1,5 @@
 """A job that was begun by one backend goes on with the other: same checkpoints, same resume file, same result."""
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from hedgerow_agent.checkpoints import CheckpointFolder
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.trainer.deltas import decode_delta
 from hedgerow_agent.trainer.protocol import FROM_TRAINER, Budget, Checkpointed, Ready, Said, Start, Stop, as_line
-from hedgerow_plans import codec
 from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.protocol.messages import BackendName
-from support.devices import STEPS_PER_EPOCH, Device, base_weights, small_program
+from support.devices import STEPS_PER_EPOCH, small_program
+from support.lone_trainers import lone_start
 
 BOTH: tuple[BackendName, BackendName] = ("numpy", "native")
 
@@ -57,25 +56,7 @@ class Trainer:
 
 
 def start_in(folder: Path, backend: BackendName) -> Start:
-    device = Device(folder / "device", "alone", 1883)
-    device.write_files()
-    encoded = codec.encode(small_program(Full()))
-    (folder / "program.json").write_bytes(encoded)
-    return Start(
-        job_uid="job",
-        generation=1,
-        program_file=str(folder / "program.json"),
-        program_digest=codec.digest(encoded),
-        weights_file=str(device.folder / "models" / "base.safetensors"),
-        weights_sha256=hashlib.sha256(base_weights()).hexdigest(),
-        dataset_file=str(device.folder / "digits.npz"),
-        folder=str(folder / "job"),
-        epochs=2,
-        seed=7,
-        learning_rate="0.02",
-        checkpoint_every_steps=20,
-        backend=backend,
-    )
+    return lone_start(folder, small_program(Full())).model_copy(update={"epochs": 2, "backend": backend})
 
 
 def trained(start: Start) -> dict[str, Array]:

@@ -1,6 +1,5 @@
 """The trainer as a process: its lines, its end, and what it does with hostile ones."""
 
-import hashlib
 import json
 import os
 import subprocess
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from hedgerow_agent.trainer.protocol import FROM_TRAINER, Budget, Said, Start, Stop, as_line
-from hedgerow_plans import codec
 from hedgerow_plans.protocol.messages import Message
-from support.devices import Device, base_weights, is_alive, small_program
+from support.devices import is_alive, small_program
 from support.eventually import eventually
+from support.lone_trainers import lone_start
 
 
 class Trainer:
@@ -49,24 +48,7 @@ def trainer() -> Iterator[Trainer]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    device = Device(tmp_path / "device", "alone", 1883)
-    device.write_files()
-    encoded = codec.encode(small_program())
-    (tmp_path / "program.json").write_bytes(encoded)
-    return Start(
-        job_uid="job",
-        generation=1,
-        program_file=str(tmp_path / "program.json"),
-        program_digest=codec.digest(encoded),
-        weights_file=str(device.folder / "models" / "base.safetensors"),
-        weights_sha256=hashlib.sha256(base_weights()).hexdigest(),
-        dataset_file=str(device.folder / "digits.npz"),
-        folder=str(tmp_path / "job"),
-        epochs=1,
-        seed=7,
-        learning_rate="0.02",
-        checkpoint_every_steps=20,
-    )
+    return lone_start(tmp_path, small_program())
 
 
 def kinds_until_the_end(child: Trainer) -> list[str]:

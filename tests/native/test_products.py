@@ -1,6 +1,7 @@
-"""Matrix products by numpy's BLAS and by the library's own code: the same numbers up to the order of sums."""
+"""Products by numpy's BLAS or our own code, kernels for this processor or for any: the same up to the order of sums."""
 
 import ctypes
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -80,6 +81,19 @@ def change(library: Library, name: str) -> Array:
     after = executor.delta()
     executor.close()
     return np.concatenate([(after[key].astype(np.float64) - before[key]).ravel() for key in sorted(before)])
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only here two instruction sets are always built")
+@pytest.mark.parametrize("name", ["mlp", "cnn", "encoder"])
+def test_whole_networks_train_alike_with_the_instructions_of_every_processor(library: Library, name: str) -> None:
+    usual = library.instruction_set
+    wanted = change(library, name)
+    assert library.use_instruction_set("sse2")
+    try:
+        found = change(library, name)
+    finally:
+        library.use_instruction_set(usual)
+    assert np.linalg.norm(found - wanted) < CHANGE_DISTANCE * np.linalg.norm(wanted)
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "encoder"])

@@ -60,7 +60,7 @@ def test_no_rung_is_over_the_budget() -> None:
 def test_rungs_go_no_lower_than_the_floor_asks() -> None:
     whole = peaks(built(replace(REQUEST, batch_size=4)))
     higher = peaks(built(replace(REQUEST, batch_size=4, floor_bytes=whole[1])))
-    assert (higher[0], higher[-1]) == (whole[0], whole[1])  # in between there may be more: fewer are left out
+    assert (higher[0], min(higher)) == (whole[0], whole[1])  # in between there may be more: fewer are left out
     assert peaks(built(replace(REQUEST, batch_size=4, floor_bytes=1))) == whole
 
 

@@ -64,5 +64,4 @@ def _declare(handle: ctypes.CDLL) -> None:
         ctypes.POINTER(Refusal),
     )
     handle.hedgerow_run.argtypes = (ctypes.c_void_p, ctypes.c_int32)
-    handle.hedgerow_profile.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
     handle.hedgerow_close.argtypes = (ctypes.c_void_p,)

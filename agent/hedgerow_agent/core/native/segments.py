@@ -102,7 +102,7 @@ class Segment:
         """Append a call; False if the library cannot run it."""
         encode = ENCODERS.get(call.node.op)
         drafts = encode(call, self._block) if encode is not None and _in_32_bits(call) else None
-        if drafts is None:
+        if drafts is None or any(draft.op not in self._backend.library.operators for draft in drafts):
             return False
         for draft in drafts:
             self._records.append(self._record(draft))
