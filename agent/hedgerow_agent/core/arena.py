@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hedgerow_agent.core.errors import CoreError
+from hedgerow_agent.core.forms import Form, form_of
 from hedgerow_agent.core.kernels.call import Array, Bytes
 from hedgerow_plans.graph.ir import Tensor, round_up
 
@@ -44,19 +45,20 @@ class Arena:
     def view(self, offset: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """Return an array at an offset; the bytes are not touched."""
         wanted = np.dtype(dtype)
-        end = offset + math.prod(shape) * wanted.itemsize
+        return self.lay(offset, Form(shape, wanted, None, math.prod(shape) * wanted.itemsize))
+
+    def place(self, offset: int, tensor: Tensor, micro_batch: int = 1) -> Array:
+        """Return a tensor's array at an offset: of its shape, and with the strides of the order in which it lies."""
+        return self.lay(offset, form_of(tensor, micro_batch))
+
+    def lay(self, offset: int, form: Form) -> Array:
+        """Return an array of a form at an offset."""
+        end = offset + form.bytes
         if offset < 0 or end > self._bytes.nbytes:
             raise CoreError(
                 f"A plan places bytes {offset} to {end} in an arena of {self.capacity_bytes}; it was not verified."
             )
-        return self._bytes[offset:end].view(wanted).reshape(shape)
-
-    def place(self, offset: int, tensor: Tensor, micro_batch: int = 1) -> Array:
-        """Return a tensor's array at an offset: of its shape, and with the strides of the order in which it lies."""
-        shape = tensor.full_shape(micro_batch)
-        axes = tensor.order.axes(len(shape))
-        lying = self.view(offset, tuple(shape[axis] for axis in axes), tensor.dtype.value)
-        return lying.transpose(tuple(axes.index(axis) for axis in range(len(axes))))
+        return np.ndarray(form.shape, form.dtype, self._bytes, offset, form.strides)
 
     def read(self, end_bytes: int) -> bytes:
         """Return a copy of the first bytes."""

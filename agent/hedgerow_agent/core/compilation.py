@@ -10,12 +10,12 @@ from typing import Protocol
 
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import CoreError
+from hedgerow_agent.core.forms import Shapes
 from hedgerow_agent.core.kernels import bind
-from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime, stored
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime
 from hedgerow_agent.core.paging import PageFile
 from hedgerow_agent.core.samples import loss_node
-from hedgerow_plans.graph import table
-from hedgerow_plans.graph.ir import Graph, Node, Tensor
+from hedgerow_plans.graph.ir import Graph, Node
 from hedgerow_plans.plan import Compute, Free, PageIn, PageOut, Plan, Recompute, Step, Update
 
 
@@ -48,7 +48,7 @@ class Workplace:
     runtime: Runtime
     pages: PageFile
     backend: Backend = field(default_factory=NumpyBackend)
-    scratch_bytes: dict[tuple[str, str, int], int] = field(default_factory=dict)  # by graph, node and micro-batch
+    shapes: dict[tuple[str, int], Shapes] = field(default_factory=dict)  # by graph and micro-batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,11 @@ def compile_plan(plan: Plan, graph: Graph, workplace: Workplace) -> Compiled:
 
 class _Walk:
     def __init__(self, plan: Plan, graph: Graph, workplace: Workplace) -> None:
-        self._micro_batch = plan.micro_batch
+        key = (graph.name, plan.micro_batch)
+        if key not in workplace.shapes:
+            workplace.shapes[key] = Shapes(graph, plan.micro_batch)
         self._graph = graph
-        self._tensors = graph.by_name()
+        self._shapes = workplace.shapes[key]
         self._workplace = workplace
         self.live: dict[str, Array] = dict(workplace.residents)
 
@@ -107,34 +109,23 @@ class _Walk:
                 return self._workplace.pages.bind_out(name, self._stored(name))
             case PageIn(tensor, offset):
                 name = self._graph.tensors[tensor].name
-                self._place(self._graph.tensors[tensor], offset)
+                self._place(name, offset)
                 return self._workplace.pages.bind_in(name, self._stored(name))
 
     def _run(self, node: Node, offsets: tuple[int, ...], scratch_offset: int) -> Call:
         for name, offset in zip(node.outputs, offsets, strict=True):
-            self._place(self._tensors[name], offset)
-        look = self._stored if table.operator(node.op).as_stored else self.live.__getitem__
-        inputs, updates, outputs = (
-            tuple(look(self._known(node, name)) for name in names)
-            for names in (node.inputs, node.updates, node.outputs)
-        )
-        scratch = self._workplace.arena.view(scratch_offset, (self._scratch_bytes(node),), "uint8")
-        orders = (tuple(self._tensors[name].order for name in names) for names in (node.inputs, node.outputs))
-        return Call(node, inputs, outputs, updates, scratch, self._workplace.runtime, *orders)
+            self._place(name, offset)
+        form = self._shapes.node(node)
+        views = [[self.find(node, name) for name in names] for names in (node.inputs, node.outputs, node.updates)]
+        if form.as_stored:
+            views = [[self._stored(name) for name in names] for names in (node.inputs, node.outputs, node.updates)]
+        scratch = self._workplace.arena.lay(scratch_offset, form.scratch)
+        inputs, outputs, updates = map(tuple, views)
+        runtime = self._workplace.runtime
+        return Call(node, inputs, outputs, updates, scratch, runtime, form.input_orders, form.output_orders)
 
-    def _scratch_bytes(self, node: Node) -> int:
-        """Look into the operator table once for all rungs: that takes as long as binding the call."""
-        known, key = self._workplace.scratch_bytes, (self._graph.name, node.name, self._micro_batch)
-        if key not in known:
-            known[key] = table.scratch_bytes(node, self._tensors, self._micro_batch)
-        return known[key]
-
-    def _place(self, tensor: Tensor, offset: int) -> None:
-        self.live[tensor.name] = self._workplace.arena.place(offset, tensor, self._micro_batch)
-
-    def _known(self, node: Node, name: str) -> str:
-        self.find(node, name)
-        return name
+    def _place(self, name: str, offset: int) -> None:
+        self.live[name] = self._workplace.arena.lay(offset, self._shapes.tensor(name))
 
     def _stored(self, name: str) -> Array:
-        return stored(self.live[name], self._tensors[name].order)
+        return self._shapes.stored(name, self.live[name])

@@ -4,6 +4,7 @@ The planner counts the scratch that follows from them and the device uses it, so
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Tap:
         return max(0, min(end, int(self.output[0].stop)) - max(first, int(self.output[0].start)))
 
 
+@lru_cache(maxsize=512)
 def find_taps(
     image: tuple[int, int],
     output: tuple[int, int],

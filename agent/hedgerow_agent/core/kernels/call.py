@@ -102,7 +102,7 @@ class ScratchCutter:
                 f"Node {self._call.node.name} ({self._call.node.op}) needs {end} bytes of scratch and the plan gives "
                 f"{self._call.scratch.nbytes}; plan it again with this agent's kernel table."
             )
-        piece = self._call.scratch[self._used_bytes : end].view(wanted).reshape(shape)
+        piece: Array = np.ndarray(shape, wanted, self._call.scratch, self._used_bytes)
         self._used_bytes = end
         return piece
 
