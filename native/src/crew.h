@@ -1,16 +1,20 @@
-/* Threads that walk a program together and meet after each record. */
+/* Threads that share the parts of tasks. */
 #ifndef HEDGEROW_CREW_H
 #define HEDGEROW_CREW_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-typedef struct hedgerow_meeting hedgerow_meeting;
-typedef void (*hedgerow_work)(void *work, hedgerow_meeting *meeting, int member, int members);
+/* Tasks to be done one after the other; the parts of one may be done at once, by whichever thread. */
+typedef struct {
+    int64_t count;
+    const void *work;
+    int (*parts)(const void *work, int64_t task);
+    void (*run)(const void *work, int64_t task, int part);
+} hedgerow_tasks;
 
-/* Let so many threads, the caller among them, do some work at once; false if they cannot be had. */
-bool hedgerow_together(hedgerow_work work, void *argument, int members);
-
-/* Wait until every member is here. */
-void hedgerow_meet(hedgerow_meeting *meeting);
+/* Do tasks on the calling thread, with the help of so many others less one; false, with nothing done, if there are
+ * none to be had. */
+bool hedgerow_together(const hedgerow_tasks *tasks, int members);
 
 #endif

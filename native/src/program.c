@@ -92,27 +92,24 @@ hedgerow_program *hedgerow_open(const hedgerow_record *records, int64_t record_c
 
 void hedgerow_close(hedgerow_program *program) { free(program); }
 
-static void run_part(const hedgerow_program *program, int64_t at, int part) {
+static int parts(const void *work, int64_t at) {
+    const hedgerow_program *program = work;
+    return program->calls[at].record.parts;
+}
+
+static void run_part(const void *work, int64_t at, int part) {
+    const hedgerow_program *program = work;
     const hedgerow_call *call = &program->calls[at];
     int64_t first = call->record.cuts[part], end = call->record.cuts[part + 1];
     if (first < end)
         program->kernels[call->record.op].run(call, first, end, part);
 }
 
-/* One member's share of a program: its part of each record, and a meeting after each. */
-static void walk(void *work, hedgerow_meeting *meeting, int member, int members) {
-    const hedgerow_program *program = work;
-    for (int64_t at = 0; at < program->count; at++) {
-        for (int part = member; part < program->calls[at].record.parts; part += members)
-            run_part(program, at, part);
-        hedgerow_meet(meeting);
-    }
-}
-
 void hedgerow_run(hedgerow_program *program, int32_t threads) {
     if (threads > HEDGEROW_PARTS)
         threads = HEDGEROW_PARTS;
-    if (threads > 1 && hedgerow_together(walk, program, threads))
+    const hedgerow_tasks tasks = {program->count, program, parts, run_part};
+    if (threads > 1 && hedgerow_together(&tasks, threads))
         return;
     for (int64_t at = 0; at < program->count; at++)
         for (int part = 0; part < program->calls[at].record.parts; part++)
