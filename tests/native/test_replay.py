@@ -1,6 +1,8 @@
 """Replays of one program: the same bits on one thread and on two, and on every rung of a ladder."""
 
 import ctypes
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -54,6 +56,25 @@ def test_two_threads_give_the_bits_of_one(library: Library, name: str) -> None:
     wanted = trained(program, name, alone)
     assert trained(program, name, library) == wanted
     assert wanted != Executor(program, {}, 0).resident_state()
+
+
+def test_two_trainings_at_once_do_not_meet(library: Library) -> None:
+    """Whoever finds the other threads taken walks alone, to the same bits."""
+    names = ("mlp", "cnn") * 4
+    programs = {name: program_of_workload(REDUCED[name]) for name in names}
+    wanted = {name: trained(programs[name], name, library) for name in programs}
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(lambda name: trained(programs[name], name, library), names)
+        assert [state == wanted[name] for name, state in zip(names, found, strict=True)] == [True] * len(names)
+
+
+def test_a_forked_process_goes_on_without_the_threads_it_left_behind(library: Library) -> None:
+    program = program_of_workload(REDUCED["cnn"])
+    wanted = trained(program, "cnn", library)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if trained(program, "cnn", library) == wanted else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 BATCH = 6

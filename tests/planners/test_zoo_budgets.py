@@ -19,7 +19,7 @@ BOARD = "raspberry-pi-4"
 PERCENTS = (90, 75, 50, 35)
 LIMIT_SECONDS = 120.0  # the search ends by itself long before, unless the machine is busy with something else
 ROUNDING = 1e-6  # what two strategies may differ by in the last bytes they page
-NETWORKS = zoo.names() if THOROUGH else ("ds-cnn", "resnet8")
+NETWORKS = zoo.names() if THOROUGH else ("ds-cnn", "resnet8", "squeezenet")  # half of the last lies below its floor
 
 pytestmark = pytest.mark.timeout(600)  # for each network
 
@@ -33,9 +33,8 @@ def rows(network: str, percent: int) -> dict[str, Row]:
 
 
 def asked(network: str) -> list[Row]:
-    """Return the rows of the search, for the budgets that are not below the floor."""
-    found = [rows(network, percent)["optimal"] for percent in PERCENTS]
-    return [row for row in found if row.budget_bytes > row.floor_bytes]
+    """Return the rows of the search; a share below the floor is planned for the floor itself."""
+    return [rows(network, percent)["optimal"] for percent in PERCENTS]
 
 
 def allowed_gap(row: Row) -> float:

@@ -1,6 +1,7 @@
 """Offsets never overlap in space and time, the bound is what it says, and the search proves what it claims."""
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from hedgerow_operator.cli import hedgerow
 from hedgerow_plans.graph.ir import ALIGNMENT_BYTES
-from hedgerow_plans.planning.layout import Interval, lay_out, max_live
+from hedgerow_plans.planning.layout import Effort, Interval, lay_out, max_live
 from hedgerow_plans.planning.layout_problem import MOST_BYTES, SCHEMA
 from hedgerow_plans.planning.lowering import lower
 from hedgerow_plans.planning.packing import search
@@ -28,6 +29,11 @@ UNAIDED = 10_000
 def intervals(draw: st.DrawFn, latest: int = 30, longest: int = 12) -> Interval:
     start = draw(st.integers(0, latest))
     return Interval(64 * draw(st.integers(1, 20)), start, start + draw(st.integers(1, longest)))
+
+
+@st.composite
+def exact_intervals(draw: st.DrawFn) -> Interval:
+    return replace(draw(intervals(latest=8)), spare=draw(st.integers(0, 63)))
 
 
 def live_at(items: list[Interval], time: int) -> int:
@@ -69,6 +75,24 @@ def test_top_is_the_highest_byte_and_never_below_the_bound(items: list[Interval]
     assert layout.top == max((at + item.bytes for item, at in zip(items, layout.offsets, strict=True)), default=0)
     assert layout.top >= layout.proven >= layout.bound
     assert all(offset % 64 == 0 for offset in layout.offsets)
+
+
+@settings(deadline=None)
+@given(st.lists(exact_intervals(), min_size=1, max_size=12))
+def test_what_is_spare_counts_for_the_topmost_alone(items: list[Interval]) -> None:
+    layout = lay_out(items, effort=Effort(enough=1))
+    tops = [at + item.bytes - item.spare for item, at in zip(items, layout.offsets, strict=True)]
+    live = [[item for item in items if item.start <= time < item.end] for time in range(30)]
+    assert layout.bound == max(sum(one.bytes for one in now) - max(one.spare for one in now) for now in live if now)
+    assert layout.top == max(tops) >= layout.proven >= layout.bound
+    assert not overlaps(items, layout.offsets)
+    assert all(offset % 64 == 0 for offset in layout.offsets)
+
+
+def test_a_budget_that_ends_between_two_aligned_bytes_is_used_to_its_end() -> None:
+    items = [Interval(128, 0, 4), Interval(64, 0, 2, spare=24), Interval(64, 1, 4), Interval(64, 2, 4, spare=8)]
+    assert lay_out(items).top == lay_out(items, effort=Effort(enough=248)).top == 248
+    assert lay_out(items[::-1], effort=Effort(enough=248)).top == 248
 
 
 @settings(deadline=None)

@@ -17,6 +17,9 @@ from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.verify import verify
 
+_FOR_SEARCHING = 0.85
+"""What of its time a strategy may search for; then it lays out what it has, and the plan is verified."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -95,7 +98,8 @@ def _timed(
 ) -> tuple[Plan | Infeasible, float]:
     """Return what a strategy made, checked, and the seconds until it could be used."""
     began = time.monotonic()
-    result = strategy(problem, Limits(budget_bytes, keep_going=Until(began + limit_seconds)))
+    keep_going = Until(began + limit_seconds * _FOR_SEARCHING)
+    result = strategy(problem, Limits(budget_bytes, keep_going=keep_going))
     if isinstance(result, Plan):
         places = problem.residents
         wrong = verify(

@@ -41,30 +41,34 @@ class Ejection:
     def __init__(self, intervals: Sequence[Interval], beside: Sequence[Sequence[int]], offsets: Sequence[int]) -> None:
         self._beside = beside
         self._sizes = [item.bytes for item in intervals]
+        self._spares = [item.spare for item in intervals]
         self._unit = math.gcd(*self._sizes) or 1
+        self._highest: list[int] = []  # offsets at which an interval just ends below the limit
         self._offsets = list(offsets)
         self._weights = [item.bytes * (item.end - item.start) + 1.0 for item in intervals]
         self._source = random.Random(0)
 
     def settle(self, limit: int, visits: int, keep_going: Callable[[], bool]) -> tuple[list[int] | None, int]:
         """Return offsets with nothing above the limit, or None if no place was found for all; and the visits made."""
-        limit -= limit % self._unit  # so that all offsets stay as aligned as the sizes are
-        offsets, sizes = self._offsets, self._sizes
-        homeless = [index for index, offset in enumerate(offsets) if offset + sizes[index] > limit]
+        unit, offsets = self._unit, self._offsets  # all offsets stay as aligned as the sizes are
+        self._highest = [
+            (limit + spare) // unit * unit - size for size, spare in zip(self._sizes, self._spares, strict=True)
+        ]
+        homeless = [index for index, offset in enumerate(offsets) if offset > self._highest[index]]
         for index in homeless:
             offsets[index] = _NOWHERE
         made = 0
         while homeless and made < visits and keep_going():
             index = homeless.pop(self._source.randrange(len(homeless)))
             made += len(self._beside[index]) + 1
-            homeless += self._place(index, limit)
+            homeless += self._place(index)
         return (None if homeless else offsets), made
 
-    def _place(self, index: int, limit: int) -> list[int]:
+    def _place(self, index: int) -> list[int]:
         """Give an interval the place where it puts out least; return what it put out."""
         offsets, sizes, size = self._offsets, self._sizes, self._sizes[index]
         placed = [at for at in self._beside[index] if offsets[at] >= 0]
-        low = self._least_wanted(placed, size, limit)
+        low = self._least_wanted(placed, size, self._highest[index])
         high = low + size
         out = [at for at in placed if offsets[at] < high and low < offsets[at] + sizes[at]]
         for at in out:
@@ -73,7 +77,7 @@ class Ejection:
         offsets[index] = low
         return out
 
-    def _least_wanted(self, placed: Sequence[int], size: int, limit: int) -> int:
+    def _least_wanted(self, placed: Sequence[int], size: int, highest: int) -> int:
         """Return the offset where what lies there weighs least, as low as possible."""
         offsets, sizes, weights = self._offsets, self._sizes, self._weights
         starts = sorted([(offsets[at], weights[at]) for at in placed])
@@ -81,11 +85,11 @@ class Ejection:
         lows, highs = [low for low, _ in starts], [high for high, _ in ends]
         begun = [0.0, *accumulate([weight for _, weight in starts])]
         over = [0.0, *accumulate([weight for _, weight in ends])]
-        places = {0, limit - size, *highs, *[low - size for low in lows]}
+        places = {0, highest, *highs, *[low - size for low in lows]}
         return min(
             [
                 (begun[bisect_left(lows, place + size)] - over[bisect_right(highs, place)], place)
                 for place in places
-                if 0 <= place <= limit - size
+                if 0 <= place <= highest
             ]
         )[1]

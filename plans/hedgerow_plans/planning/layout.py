@@ -12,9 +12,10 @@ little longer than its length.
 Sizes come rounded to the arena's alignment, so offsets are aligned as well.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from heapq import heappop, heappush
+from itertools import groupby
 
 from hedgerow_plans.planning import packing
 from hedgerow_plans.planning.ejection import Ejection, neighbours
@@ -66,15 +67,16 @@ def lay_out(
     effort: Effort = QUICK,
 ) -> Layout:
     """Return the lowest layout found; the first order is always tried, the rest while time is left."""
-    bound = max_live(intervals)
-    lowest = _Lowest(intervals, max(bound, effort.enough), effort.visits, keep_going)
+    bound, rounded = max_live(intervals), _live_at_once(intervals)
+    lowest = _Lowest(intervals, max(bound, effort.enough or rounded), effort.visits, keep_going)
     if lowest.try_orders() or lowest.sink():
         return Layout(tuple(lowest.offsets), lowest.top, bound, bound)
     placements = effort.columns // max(1, len(intervals))
-    found = packing.search(intervals, bound, lowest.top, placements, keep_going)
+    found = packing.search(intervals, rounded, lowest.top, placements, keep_going)
     if found.offsets is not None:
         lowest.take(found.offsets)
-    return Layout(tuple(lowest.offsets), lowest.top, bound, min(found.proven, lowest.top))
+    proven = min(found.proven, lowest.top) if bound == rounded else bound  # the search packs what is spare as well
+    return Layout(tuple(lowest.offsets), lowest.top, bound, proven)
 
 
 class _Lowest:
@@ -131,12 +133,40 @@ _NEAR = 1000
 
 
 def max_live(intervals: Sequence[Interval]) -> int:
-    """Return the largest sum of bytes at one time."""
-    changes: dict[int, int] = {}
-    for interval in intervals:
-        changes[interval.start] = changes.get(interval.start, 0) + interval.bytes
-        changes[interval.end] = changes.get(interval.end, 0) - interval.bytes
-    return max(accumulate(change for _, change in sorted(changes.items())), default=0)
+    """Return the most bytes needed at one time; what is topmost then is at best what has most to spare."""
+    sparing: list[tuple[int, int]] = []  # negative spare bytes and end of life of what is or was there
+    most = 0
+    for moment, live in _live_at_moments(intervals, lambda item: heappush(sparing, (-item.spare, item.end))):
+        while sparing and sparing[0][1] <= moment:
+            heappop(sparing)
+        most = max(most, live + (sparing[0][0] if sparing else 0))
+    return most
+
+
+def _live_at_once(intervals: Sequence[Interval]) -> int:
+    """Return the largest sum of bytes at one time, spare ones included."""
+    return max((live for _, live in _live_at_moments(intervals)), default=0)
+
+
+def _live_at_moments(
+    intervals: Sequence[Interval], begins: Callable[[Interval], object] = lambda _: None
+) -> Iterator[tuple[int, int]]:
+    """Yield every moment at which lives begin and the bytes live then; what begins is told before."""
+    living = [item for item in intervals if item.end > item.start]
+    ends = sorted((item.end, item.bytes) for item in living)
+    live = ended = 0
+    for moment, group in groupby(sorted(living, key=_start), key=_start):
+        for item in group:
+            begins(item)
+            live += item.bytes
+        while ended < len(ends) and ends[ended][0] <= moment:
+            live -= ends[ended][1]
+            ended += 1
+        yield moment, live
+
+
+def _start(interval: Interval) -> int:
+    return interval.start
 
 
 def _ranked(intervals: Sequence[Interval], order: _Order) -> list[int]:
@@ -144,7 +174,7 @@ def _ranked(intervals: Sequence[Interval], order: _Order) -> list[int]:
 
 
 def _top(intervals: Sequence[Interval], offsets: Sequence[int]) -> int:
-    return max((offset + item.bytes for offset, item in zip(offsets, intervals, strict=True)), default=0)
+    return max((offset + item.bytes - item.spare for offset, item in zip(offsets, intervals, strict=True)), default=0)
 
 
 def _lowest_fit(intervals: Sequence[Interval], beside: Sequence[Sequence[int]], order: Iterable[int]) -> list[int]:

@@ -57,14 +57,19 @@ def _place(
     problem: Problem, sequence: Sequence, instances: list[Instance], offsets_of: Callable[[list[Interval]], Row[int]]
 ) -> _Placed:
     scratch = list(_scratch(problem, sequence))
-    lives = [Interval(problem.rounded(item.tensor), item.birth, item.last + 1) for item in instances]
-    moments = [Interval(round_up(size), position, position + 1) for position, size in scratch]
+    lives = [_interval(problem.bytes[item.tensor], item.birth, item.last + 1) for item in instances]
+    moments = [_interval(size, position, position + 1) for position, size in scratch]
     offsets = [problem.residents.bytes + offset for offset in offsets_of(lives + moments)]
     keys = [(item.tensor, item.birth) for item in instances]
     return _Placed(
         dict(zip(keys, offsets, strict=False)),
         dict(zip((position for position, _ in scratch), offsets[len(lives) :], strict=True)),
     )
+
+
+def _interval(size: int, start: int, end: int) -> Interval:
+    """Return aligned bytes; if they are the topmost, their rounding is nobody's."""
+    return Interval(round_up(size), start, end, round_up(size) - size)
 
 
 def _peak(problem: Problem, sequence: Sequence, placed: _Placed) -> int:

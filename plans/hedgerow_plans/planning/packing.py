@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Bytes needed from time `start` until before time `end`."""
+    """Bytes needed from time `start` until before time `end`; the last ones, if spare, may lie above the top."""
 
     bytes: int
     start: int
     end: int
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from hedgerow_plans.planning.strategies.limits import KeepGoing
 CAPACITIES = 10
 """Between the largest working set and what keep-all needs; each is one pass over the graph."""
 
-Schedule = Callable[[Workload, int], list[int] | None]
-"""From a workload and a capacity to operation codes."""
+Schedule = Callable[[Workload, int, KeepGoing], list[int] | None]
+"""From a workload and a capacity to operation codes, while somebody waits for them."""
 
 
 def over_capacities(problem: Problem, schedule: Schedule, keep_going: KeepGoing) -> list[Sequence]:
@@ -32,6 +32,6 @@ def _sequences(problem: Problem, schedule: Schedule, keep_going: KeepGoing) -> I
     for number in range(1, CAPACITIES + 1):
         if not keep_going():
             return
-        codes = schedule(body.work, most - (most - least) * number // CAPACITIES)
+        codes = schedule(body.work, most - (most - least) * number // CAPACITIES, keep_going)
         if codes is not None:
             yield body.sequence(codes)

@@ -26,6 +26,6 @@ class Evicting:
         """Return what a row of capacities leads to, cheapest first."""
         return over_capacities(problem, self.schedule, keep_going)
 
-    def schedule(self, work: Workload, capacity_bytes: int) -> list[int] | None:
-        """Return operation codes within a capacity, if this order of eviction finds any."""
-        return evict_on_demand(work, capacity_bytes, self.score)
+    def schedule(self, work: Workload, capacity_bytes: int, keep_going: KeepGoing = forever) -> list[int] | None:
+        """Return operation codes within a capacity, if this order of eviction finds any in time."""
+        return evict_on_demand(work, capacity_bytes, self.score, keep_going)

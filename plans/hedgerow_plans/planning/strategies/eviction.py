@@ -56,13 +56,15 @@ Score = Callable[[Candidate], float]
 """What is lowest is dropped first."""
 
 
-def evict_on_demand(work: Workload, capacity_bytes: int, score: Score) -> list[int] | None:
-    """Return operation codes that stay within a capacity, or None if dropping in this order gets stuck."""
+def evict_on_demand(
+    work: Workload, capacity_bytes: int, score: Score, keep_going: Callable[[], bool] = lambda: True
+) -> list[int] | None:
+    """Return operation codes that stay within a capacity, or None if this order gets stuck or nobody waits for it."""
     if work.floor_bytes > capacity_bytes:
         return None
     run = _Run(work, capacity_bytes, score)
     try:
-        run.all()
+        run.all(keep_going)
     except _Stuck:
         return None
     return run.codes
@@ -80,8 +82,10 @@ class _Run:
         self._made = [False] * len(work.sizes)
         self._deadlines = _deadlines(work)
 
-    def all(self) -> None:
+    def all(self, keep_going: Callable[[], bool]) -> None:
         for step in range(self.work.nodes):
+            if not keep_going():
+                raise _Stuck
             self._execute(step, frozenset(), step, 0)
 
     def _execute(self, node: int, locked: frozenset[int], step: int, depth: int) -> None:

@@ -69,7 +69,10 @@ def plan(problem: Problem, limits: Limits, known: Row[Sequence] | None = None) -
     is_large = attempt.body.work.nodes >= _LARGE  # then others are asked when there is a plan, not before
     rivals = [] if is_large else attempt.fitting(others)
     attempt.search(rivals[:_STARTS])
-    attempt.consider(attempt.fitting(others) if is_large else rivals)
+    if not is_large:
+        attempt.consider(rivals)
+    elif attempt.best is None or limits.keep_going():
+        attempt.consider(attempt.fitting(others))
     if attempt.best is None:
         attempt.make_do()
     if attempt.best is None:
@@ -84,7 +87,7 @@ def _of_others(body: Body, limits: Limits) -> Iterator[list[int]]:
     for sequences in (keep_all.sequences, tte.sequences, sqrt_n.sequences):
         yield from map(body.codes, sequences(body.problem, limits.keep_going))
     for schedule in (melon.schedule, sage.schedule, dtr.schedule):
-        codes = schedule(body.work, body.room(limits.budget_bytes)) if limits.keep_going() else None
+        codes = schedule(body.work, body.room(limits.budget_bytes), limits.keep_going)
         if codes is not None:
             yield codes
 
