@@ -73,10 +73,11 @@ def lifetimes(problem: BareProblem, steps: Sequence[Step]) -> Iterator[Interval]
             yield Interval(problem.bytes[tensor], born.pop(tensor), moment)
 
 
-@pytest.mark.parametrize("part", range(repetitions(1, 100)))
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(repetitions(1, 10)))
 def test_no_strategy_emits_a_plan_that_is_rejected_and_layouts_meet_what_is_live(part: int) -> None:
     plans = met = 0
-    for seed in range(100 * part, 100 * part + repetitions(40, 100)):
+    for seed in range(1000 * part, 1000 * part + repetitions(40, 1000)):
         problem, budget = any_graph(seed)
         work = bare_workload(problem)
         for name, schedule in schedules(work.nodes).items():

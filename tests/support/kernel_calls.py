@@ -41,8 +41,8 @@ class Laboratory:
             tuple(look[name] for name in names) for names in (node.inputs, node.outputs, node.updates)
         )
         inner = scratch[: scratch.size - GUARD_BYTES]
-        orders = (tuple(known[name].order for name in names) for names in (node.inputs, node.outputs))
-        self.bind(Call(node, inputs, made, updates, inner, runtime, *orders))()
+        before, after = (tuple(known[name].order for name in names) for names in (node.inputs, node.outputs))
+        self.bind(Call(node, inputs, made, updates, inner, runtime, before, after))()
         for name in node.updates:
             np.copyto(arrays[name], lying[name])
         changed = np.flatnonzero(scratch != self.rubbish)

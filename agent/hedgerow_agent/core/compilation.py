@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hedgerow_agent.core.arena import Arena
+from hedgerow_agent.core.blas import find_blas
 from hedgerow_agent.core.errors import CoreError
 from hedgerow_agent.core.forms import Shapes
 from hedgerow_agent.core.kernels import bind
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime
 from hedgerow_agent.core.paging import PageFile
+from hedgerow_agent.core.product_threads import with_threads
 from hedgerow_agent.core.samples import loss_node
 from hedgerow_plans.graph.ir import Graph, Node
 from hedgerow_plans.plan import Compute, Free, PageIn, PageOut, Plan, Recompute, Step, Update
@@ -30,13 +32,20 @@ class Backend(Protocol):
 
 
 class NumpyBackend:
-    """Binds every call to its numpy kernel."""
+    """Binds every call to its numpy kernel; BLAS uses the threads that the process gave it, where they pay."""
 
     name = "numpy"
 
+    def __init__(self) -> None:
+        self._blas = find_blas()
+        self._threads = 1 if self._blas is None else self._blas.threads()
+
     def bind(self, steps: Sequence[Call | Bound], _arena: Array) -> tuple[Bound, ...]:
-        """Return one bound call for each step."""
-        return tuple(bind(step) if isinstance(step, Call) else step for step in steps)
+        """Return one bound call for each step, and some that set the number of threads."""
+        bound = [bind(step) if isinstance(step, Call) else step for step in steps]
+        if self._blas is None or self._threads == 1:
+            return tuple(bound)
+        return tuple(with_threads(steps, bound, self._blas, self._threads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +130,8 @@ class _Walk:
             views = [[self._stored(name) for name in names] for names in (node.inputs, node.outputs, node.updates)]
         scratch = self._workplace.arena.lay(scratch_offset, form.scratch)
         inputs, outputs, updates = map(tuple, views)
-        runtime = self._workplace.runtime
-        return Call(node, inputs, outputs, updates, scratch, runtime, form.input_orders, form.output_orders)
+        runtime, orders = self._workplace.runtime, (form.input_orders, form.output_orders)
+        return Call(node, inputs, outputs, updates, scratch, runtime, *orders, form.flops)
 
     def _place(self, name: str, offset: int) -> None:
         self.live[name] = self._workplace.arena.lay(offset, self._shapes.tensor(name))

@@ -43,6 +43,7 @@ class NodeForm:
     as_stored: bool
     input_orders: tuple[Order, ...]
     output_orders: tuple[Order, ...]
+    flops: int
 
 
 class Shapes:
@@ -71,5 +72,6 @@ class Shapes:
 
     def _look_up(self, node: Node) -> NodeForm:
         count = table.scratch_bytes(node, self._tensors, self._micro_batch)
-        orders = (tuple(self._tensors[name].order for name in names) for names in (node.inputs, node.outputs))
-        return NodeForm(Form((count,), _BYTE, None, count), table.operator(node.op).as_stored, *orders)
+        inputs, outputs = (tuple(self._tensors[name].order for name in names) for names in (node.inputs, node.outputs))
+        flops = table.flops(node, self._tensors, self._micro_batch)
+        return NodeForm(Form((count,), _BYTE, None, count), table.operator(node.op).as_stored, inputs, outputs, flops)

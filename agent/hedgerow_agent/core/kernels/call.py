@@ -47,6 +47,7 @@ class Call:
     runtime: Runtime
     input_orders: tuple[Order, ...] = ()
     output_orders: tuple[Order, ...] = ()
+    flops: int = 0  # as the operator table counts them
 
     @property
     def order(self) -> Order:

@@ -5,7 +5,7 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from hedgerow_agent.core.native.blas import Blas, find_blas
+from hedgerow_agent.core.blas import Blas, find_blas
 from hedgerow_agent.core.native.layout import Record, Refusal, Region
 from hedgerow_agent.core.native.opening import FILE, Unavailable, open_library
 
@@ -47,6 +47,8 @@ def load(path: Path = FILE) -> Library | Unavailable:
     names = [handle.hedgerow_operator_name(op).decode() for op in range(handle.hedgerow_operator_count())]
     library = Library(handle, path, {name: op for op, name in enumerate(names)}, find_blas())
     library.use_blas(library.blas)
+    if library.blas is not None:
+        library.blas.use_threads(1)  # whoever splits work does so above it
     return library
 
 

@@ -4,7 +4,7 @@ Which position of a window won is found while the maximum grows: each position t
 its number over theirs. Numbers grow too, so that writing is a maximum of bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,19 +61,35 @@ def bind_max(call: Call) -> Bound:
         [(meeting.pixels, output[meeting.windows], meeting) for meeting in tile]
         for tile in _tiles(call, source, call.outputs[0])
     ]
+    # Without padding every window has a first position, and there is nothing yet to compare it with.
+    begun = int(call.pair("padding", 0) == (0, 0))
+    firsts = [part for tile in tiles for part in tile[:begun]]
+    others = [part for tile in tiles for part in tile[begun:]]
+    compare = _bind_position(call) if len(call.outputs) > 1 else _keep_larger
+    index = call.outputs[1:]
 
-    def find_largest() -> None:
-        output.fill(-np.inf)
-        for tile in tiles:
-            for pixels, target, _ in tile:
-                np.maximum(target, pixels, out=target)
+    def run() -> None:
+        if not begun:
+            output.fill(-np.inf)
+        for numbers in index:
+            numbers.fill(0)
+        for pixels, target, _ in firsts:
+            np.copyto(target, pixels)
+        for part in others:
+            compare(*part)
 
-    if len(call.outputs) == 1:
-        return find_largest
+    return run
+
+
+def _keep_larger(pixels: Array, target: Array, _meeting: _Meeting) -> None:
+    np.maximum(target, pixels, out=target)
+
+
+def _bind_position(call: Call) -> Callable[[Array, Array, _Meeting], None]:
     index = stored(call.outputs[1], call.order)
     room = ScratchCutter(call).take((2, call.scratch.nbytes // 2), np.uint8)
 
-    def find_position(pixels: Array, target: Array, meeting: _Meeting) -> None:
+    def keep_larger_and_its_position(pixels: Array, target: Array, meeting: _Meeting) -> None:
         position = index[meeting.windows]
         larger, number = (part[: target.size].reshape(target.shape) for part in room)
         np.greater(pixels, target, out=larger.view(np.bool_))
@@ -81,14 +97,7 @@ def bind_max(call: Call) -> Bound:
         np.maximum(position, number, out=position)
         np.maximum(target, pixels, out=target)
 
-    def run() -> None:
-        output.fill(-np.inf)
-        index.fill(0)
-        for tile in tiles:
-            for pixels, target, meeting in tile:
-                find_position(pixels, target, meeting)
-
-    return run
+    return keep_larger_and_its_position
 
 
 def bind_max_grad(call: Call) -> Bound:
@@ -111,8 +120,11 @@ def bind_max_grad(call: Call) -> Bound:
         np.multiply(incoming, won, out=share)
         np.add(meeting.pixels, share, out=meeting.pixels)
 
+    covered = alone and sum(meeting.pixels.size for tile in tiles for meeting in tile) == output.size
+
     def run() -> None:
-        output.fill(0)
+        if not covered:
+            output.fill(0)
         for tile in tiles:
             for meeting in tile:
                 hand_over(meeting)

@@ -1,0 +1,55 @@
+"""How many of BLAS's threads a kernel's matrix products are worth, where the process has more than one.
+
+Threads meet within every product. That pays in large ones; in small ones the meetings last as long as what they save,
+and much longer when somebody else wants a processor. What a kernel gets depends on the program alone, not on the clock,
+so that the same program gives the same bits.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from hedgerow_agent.core.blas import Blas
+from hedgerow_agent.core.kernels.call import Bound, Call
+from hedgerow_plans.graph.ir import Order
+from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UNFOLDED_TILE_ELEMENTS
+
+LEAST_FLOPS = 40_000_000
+"""Of a product that is worth two threads: most of a millisecond of one, with 50 billion of them a second."""
+
+_ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}
+_FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0}
+"""Which side of its weight a convolution multiplies patches with."""
+
+_PRODUCTS_OF_WAY = {"taps": 9, "winograd": 36}
+"""Into how many parts the flops of a 3x3 convolution go; Winograd's sixteen products save more than half of them."""
+
+
+def with_threads(steps: Sequence[Call | Bound], bound: Sequence[Bound], blas: Blas, most: int) -> Iterator[Bound]:
+    """Yield bound calls, and in front of them calls that change the number of threads, where it has to change."""
+    current = 0
+    for step, call in zip(steps, bound, strict=True):
+        wanted = most if isinstance(step, Call) and product_flops(step) >= LEAST_FLOPS else 1
+        if wanted != current:
+            current = wanted
+            yield partial(blas.use_threads, wanted)
+        yield call
+
+
+def product_flops(call: Call) -> int:
+    """Return the size of each large product a kernel makes; 0 if it makes none, or many small ones."""
+    if call.node.op in _ONE_PRODUCT:
+        return call.flops
+    return _of_convolution(call) if call.node.op in _FILTERS else 0
+
+
+def _of_convolution(call: Call) -> int:
+    way, op = str(call.node.attributes.get("algorithm", "unfold")), call.node.op
+    if way in _PRODUCTS_OF_WAY:
+        return call.flops // _PRODUCTS_OF_WAY[way]
+    if way != "unfold" or call.integer("groups", 1) != 1:
+        return 0
+    weight = call.outputs[0] if op == "conv2d_grad_weight" else call.inputs[1]
+    if weight.shape[2:] == (1, 1):
+        return call.flops
+    tile = CONVOLUTION_TILE_ELEMENTS if call.order is Order.SAMPLES else UNFOLDED_TILE_ELEMENTS
+    return min(call.flops, 2 * tile * int(weight.shape[_FILTERS[op]]))

@@ -1,0 +1,65 @@
+"""BLAS's threads are for large products: small ones take longer with them, and collapse beside a busy neighbour."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from hedgerow_agent.core.blas import Blas, find_blas
+from hedgerow_agent.core.compilation import NumpyBackend
+from hedgerow_agent.core.kernels.call import Call, Runtime
+from hedgerow_agent.core.product_threads import product_flops
+from hedgerow_plans.graph.ir import Node, Order
+
+NOWHERE = np.zeros(0, np.uint8)
+
+
+@pytest.fixture
+def blas() -> Iterator[Blas]:
+    found = find_blas()
+    assert found is not None, "numpy's wheels bring OpenBLAS along"
+    before = found.threads()
+    yield found
+    found.use_threads(before)
+
+
+def linear(rows: int, width: int) -> Call:
+    node = Node("fc", "linear", ("x", "w"), ("y",))
+    x, weight, y = (np.zeros(shape, np.float32) for shape in ((rows, width), (width, width), (rows, width)))
+    return Call(node, (x, weight), (y,), (), NOWHERE, Runtime(), flops=2 * rows * width * width)
+
+
+def convolution(op: str, *shapes: tuple[int, ...], algorithm: str = "unfold", flops: int = 10**9) -> Call:
+    node = Node("conv", op, ("a", "b"), ("c",), attributes={"algorithm": algorithm, "groups": 1})
+    first, second, made = (np.zeros(shape, np.float32) for shape in shapes)
+    orders = (Order.CHANNELS, Order.SAMPLES), (Order.CHANNELS,)
+    return Call(node, (first, second), (made,), (), NOWHERE, Runtime(), *orders, flops)
+
+
+def threads_in(call: Call, blas: Blas) -> int:
+    for run in NumpyBackend().bind([call], NOWHERE):
+        run()
+    return blas.threads()
+
+
+def test_only_large_products_get_the_threads_of_the_process(blas: Blas) -> None:
+    blas.use_threads(2)
+    assert threads_in(linear(64, 1024), blas) == 2
+    assert threads_in(linear(64, 64), blas) == 1
+
+
+def test_a_process_with_one_thread_stays_with_it(blas: Blas) -> None:
+    blas.use_threads(1)
+    assert threads_in(linear(64, 1024), blas) == 1
+
+
+def test_a_convolution_in_tiles_is_as_small_as_its_tiles() -> None:
+    image, result = (16, 32, 32, 8), (64, 32, 32, 8)
+    forward = convolution("conv2d", image, (64, 16, 3, 3), result)
+    backward = convolution("conv2d_grad_input", result, (64, 16, 3, 3), image)
+    pointwise = convolution("conv2d", image, (64, 16, 1, 1), result)
+    by_taps = convolution("conv2d", image, (64, 16, 3, 3), result, algorithm="taps")
+    assert product_flops(forward) == 4 * product_flops(backward) < 20_000_000
+    assert product_flops(pointwise) == 10**9
+    assert product_flops(by_taps) == 10**9 // 9
+    assert product_flops(convolution("conv2d", image, (16, 1, 3, 3), image, algorithm="depthwise")) == 0
