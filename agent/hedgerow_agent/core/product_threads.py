@@ -6,6 +6,7 @@ so that the same program gives the same bits.
 """
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 
 from hedgerow_agent.core.blas import Blas
@@ -13,15 +14,15 @@ from hedgerow_agent.core.kernels.call import Bound, Call
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UNFOLDED_TILE_ELEMENTS
 
-LEAST_FLOPS = 40_000_000
-"""Of a product that is worth two threads: most of a millisecond of one, with 50 billion of them a second."""
+LEAST_FLOPS = 12_000_000
+"""Of a product that is worth two threads: a quarter of a millisecond of one, with 50 billion of them a second."""
 
 _ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}
 _FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0}
 """Which side of its weight a convolution multiplies patches with."""
 
-_PRODUCTS_OF_WAY = {"taps": 9, "winograd": 36}
-"""Into how many parts the flops of a 3x3 convolution go; Winograd's sixteen products save more than half of them."""
+_PART_OF_WAY = {"taps": Fraction(1, 9), "winograd": Fraction(4, 9)}
+"""Of the flops of a 3x3 convolution, what goes into one product; Winograd's sixteen, which save some, are one call."""
 
 
 def with_threads(steps: Sequence[Call | Bound], bound: Sequence[Bound], blas: Blas, most: int) -> Iterator[Bound]:
@@ -44,8 +45,8 @@ def product_flops(call: Call) -> int:
 
 def _of_convolution(call: Call) -> int:
     way, op = str(call.node.attributes.get("algorithm", "unfold")), call.node.op
-    if way in _PRODUCTS_OF_WAY:
-        return call.flops // _PRODUCTS_OF_WAY[way]
+    if way in _PART_OF_WAY:
+        return int(call.flops * _PART_OF_WAY[way])
     if way != "unfold" or call.integer("groups", 1) != 1:
         return 0
     weight = call.outputs[0] if op == "conv2d_grad_weight" else call.inputs[1]
