@@ -83,8 +83,7 @@ def test_convolutions_by_channels(library: Library, case: Case, result: Order, s
 
 @given(case=depthwise(), seed=seeds)
 def test_depthwise_convolutions(library: Library, case: Case, seed: int) -> None:
-    plain = replace(case, bias=False)
-    check_convolution(library, plain, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), seed)
+    check_convolution(library, case, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), seed)
 
 
 @given(case=winograd(), seed=seeds)
@@ -179,8 +178,6 @@ def test_batch_norm_by_pixels(library: Library, *, batch: int, channels: int, si
 def test_gradients_of_biases_of_images(
     library: Library, *, batch: int, channels: int, side: int, order: Order, seed: int
 ) -> None:
-    if order is Order.SAMPLES:
-        order = Order.PIXELS
     twins, dy = Twins(library, batch), replace(sample("dy", channels, side, side), order=order)
     node = Node("db", "bias_grad", ("dy",), ("db",))
     array = np.random.default_rng(seed).standard_normal((batch, channels, side, side)).astype(np.float32)

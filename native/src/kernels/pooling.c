@@ -2,6 +2,7 @@
  *
  * Sizes: outer, inner, the window. Cut by rows of what is written, all outer ones counted.
  */
+#include "row_pooling.h"
 #include "windows.h"
 
 enum { POOL_OUTER, POOL_INNER, POOL_WINDOW };
@@ -87,6 +88,10 @@ static void run_max_pool(const hedgerow_call *call, int64_t first, int64_t end, 
     const float *pixels[MOST_POSITIONS];
     int positions[MOST_POSITIONS];
     for (int64_t unit = first; unit < end; unit++) {
+        if (inner == 1) {
+            largest_of_row(&w, call->at[0], unit, call->at[1], call->at[2]);
+            continue;
+        }
         const float *image = (const float *)call->at[0] + unit / w.oh * w.h * w.w * inner;
         for (int64_t column = 0; column < w.ow; column++) {
             int64_t place = (unit * w.ow + column) * inner;
@@ -191,6 +196,10 @@ static void run_max_pool_grad(const hedgerow_call *call, int64_t first, int64_t 
     const uint8_t *indices[MOST_POSITIONS];
     int positions[MOST_POSITIONS];
     for (int64_t unit = first; unit < end; unit++) {
+        if (inner == 1) {
+            give_back_row(&w, call->at[0], call->at[1], unit, 1, call->at[2]);
+            continue;
+        }
         int64_t pooled = unit / w.h * w.oh * w.ow;
         for (int64_t column = 0; column < w.w; column++) {
             int found = windows_of(&w, unit % w.h, column, windows, positions);
@@ -230,6 +239,10 @@ static void run_mean_pool(const hedgerow_call *call, int64_t first, int64_t end,
     const float *pixels[MOST_POSITIONS], share = 1.0F / (float)(w.kh * w.kw);
     int positions[MOST_POSITIONS];
     for (int64_t unit = first; unit < end; unit++) {
+        if (inner == 1) {
+            mean_of_row(&w, call->at[0], unit, share, call->at[1]);
+            continue;
+        }
         const float *image = (const float *)call->at[0] + unit / w.oh * w.h * w.w * inner;
         for (int64_t column = 0; column < w.ow; column++) {
             int found = pixels_of(image, &w, inner, unit % w.oh, column, pixels, positions);
@@ -255,12 +268,17 @@ static void run_mean_pool_grad(const hedgerow_call *call, int64_t first, int64_t
     int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
     const float *gradients[MOST_POSITIONS], share = 1.0F / (float)(w.kh * w.kw);
     int positions[MOST_POSITIONS];
-    for (int64_t unit = first; unit < end; unit++)
+    for (int64_t unit = first; unit < end; unit++) {
+        if (inner == 1) {
+            give_back_row(&w, call->at[0], NULL, unit, share, call->at[1]);
+            continue;
+        }
         for (int64_t column = 0; column < w.w; column++) {
             int found = windows_of(&w, unit % w.h, column, windows, positions);
             for (int from = 0; from < found; from++)
                 gradients[from] = (const float *)call->at[0] + (unit / w.h * w.oh * w.ow + windows[from]) * inner;
             add_up(gradients, found, inner, share, (float *)call->at[1] + (unit * w.w + column) * inner);
         }
+    }
     (void)part;
 }

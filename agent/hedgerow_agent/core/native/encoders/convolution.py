@@ -1,10 +1,15 @@
-"""Convolutions of images by pixels or by channels; the way a plan names is followed where it matters."""
+"""Convolutions of images by pixels or by channels; the way a plan names is followed where it matters.
+
+`by_samples` has those of images as their shapes say.
+"""
 
 from dataclasses import dataclass
 
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
+from hedgerow_agent.core.native.encoders import by_samples
 from hedgerow_agent.core.native.encoders.dense import Shape, product, products, strands_of
+from hedgerow_agent.core.native.encoders.elementwise import add_repeated
 from hedgerow_agent.core.native.encoders.layout import copy
 from hedgerow_agent.core.native.encoders.pooling import window_sizes
 from hedgerow_plans.graph.ir import Order
@@ -80,12 +85,14 @@ def _layer(call: Call, which: tuple[str, str, str]) -> _Layer | None:
     places = {"first": (call.inputs[0], call.input_orders[:1]), "second": (call.inputs[1], call.input_orders[1:2])}
     places["made"] = (call.outputs[0], call.output_orders[:1])
     (image, image_order), (weight, weight_order), (result, result_order) = (places[name] for name in which)
-    if call.order is Order.SAMPLES or weight.shape[2] * weight.shape[3] > _MOST_POSITIONS:
+    if weight.shape[2] * weight.shape[3] > _MOST_POSITIONS:
         return None
     return _Layer(call, image, weight, result, image_order[0], weight_order[0], result_order[0], Room(call))
 
 
 def _forward(call: Call, _block: Block) -> Drafts | None:
+    if call.order is Order.SAMPLES:
+        return by_samples.forward(call)
     layer = _layer(call, ("first", "second", "made"))
     if layer is None:
         return None
@@ -93,7 +100,7 @@ def _forward(call: Call, _block: Block) -> Drafts | None:
     if layer.image_order is Order.CHANNELS:
         return _forward_by_channels(layer, bias)
     if layer.way is Way.DEPTHWISE:
-        return _depthwise_forward(layer) if bias is None else None
+        return _depthwise_forward(layer, bias)
     if layer.pointwise:
         shape = Shape(layer.pixels, layer.outputs, layer.channels, turn_b=True)
         return (product(layer.image, layer.weight, layer.result, shape, bias),)
@@ -122,6 +129,8 @@ def _forward_by_channels(layer: _Layer, bias: Array | None) -> Drafts | None:
 
 
 def _grad_input(call: Call, _block: Block) -> Drafts | None:
+    if call.order is Order.SAMPLES:
+        return by_samples.grad_input(call)
     layer = _layer(call, ("made", "second", "first"))
     if layer is None:
         return None
@@ -145,6 +154,8 @@ def _grad_input_by_channels(layer: _Layer) -> Drafts | None:
 
 
 def _grad_weight(call: Call, _block: Block) -> Drafts | None:
+    if call.order is Order.SAMPLES:
+        return by_samples.grad_weight(call)
     layer = _layer(call, ("second", "made", "first"))
     if layer is None:
         return None
@@ -192,13 +203,14 @@ def _depthwise(layer: _Layer, op: str, operands: tuple[Array, ...], units: int, 
     return Draft(op, operands, sizes, units, layer.result.size * positions // 2)
 
 
-def _depthwise_forward(layer: _Layer) -> Drafts | None:
+def _depthwise_forward(layer: _Layer, bias: Array | None) -> Drafts | None:
     turned = _numbers(layer)
     if turned is None:
         return None
     numbers, turn = turned
     operands = (layer.image, numbers, layer.result)
-    return turn, _depthwise(layer, "depthwise_forward", operands, layer.result.shape[2])
+    forward = _depthwise(layer, "depthwise_forward", operands, layer.result.shape[2])
+    return (turn, forward) if bias is None else (turn, forward, add_repeated(layer.result, bias, layer.result))
 
 
 def _depthwise_grad_input(layer: _Layer) -> Drafts | None:
