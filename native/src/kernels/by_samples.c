@@ -13,7 +13,7 @@
 #include "windows.h"
 
 enum { PLAIN_GROUPS = CONV_WINDOW + WINDOW_SIZES };
-enum { PLAIN_ROWS = 4, STACK_FLOATS = 10240, PLANE_GAP = WIDE, POSITIONS_AT_ONCE = 512 };
+enum { PLAIN_ROWS = 4, STACK_FLOATS = 10240, PLANE_GAP = WIDE, BAND = 22 * WIDE, POSITIONS_AT_ONCE = 512 };
 
 typedef struct {
     window w;
@@ -58,6 +58,33 @@ static near_shape near_gradient(const window *w) {
 
 static int64_t near_floats(const near_shape *s) { return s->planes_down * s->planes_across * s->rows * s->columns; }
 
+/* Whole vectors are moved where rows follow each other: what goes beyond a row is written again by the next one. */
+static inline int64_t whole_vectors(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
+
+static inline void clear_beyond(float *to, int64_t count) {
+    if (count > 0)
+        store(to, zeros()); /* most often enough, and then no call */
+    for (int64_t at = LANES; at < count; at += LANES)
+        store(to + at, zeros());
+}
+
+/* Copy `count` numbers that stand `step` apart; `left` is how many of the source there are. */
+static inline void copy_beyond(const float *from, int64_t step, int64_t count, int64_t left, float *to) {
+    if (step > 2 || step * whole_vectors(count) > left)
+        for (int64_t at = 0; at < count; at++)
+            to[at] = from[at * step];
+    else if (step == 1)
+        for (int64_t at = 0; at < count; at += LANES)
+            store(to + at, load(from + at));
+    else
+        for (int64_t at = 0; at < count; at += LANES) {
+            vec even, odd;
+            draw_apart(from + 2 * at, &even, &odd);
+            store(to + at, even);
+        }
+}
+
+/* Planes are copied in the order in which they lie; up to seven floats behind the last one are written. */
 static void copy_near(const near_shape *s, const float *channel, float *to) {
     for (int64_t plane = 0; plane < s->planes_down * s->planes_across; plane++) {
         int64_t below = plane / s->planes_across - s->top, beside = plane % s->planes_across - s->left;
@@ -65,18 +92,14 @@ static void copy_near(const near_shape *s, const float *channel, float *to) {
         int64_t first = least(inside.first, s->columns), end = most(first, least(inside.end, s->columns));
         for (int64_t row = 0; row < s->rows; row++, to += s->columns) {
             int64_t from = row * s->down + below;
-            if (from < 0 || from >= s->height) {
-                clear_few(to, s->columns);
+            if (from < 0 || from >= s->height || first == end) {
+                clear_beyond(to, s->columns);
                 continue;
             }
-            const float *source = channel + from * s->width + (first < end ? first * s->across + beside : 0);
-            clear_few(to, first);
-            if (s->across == 1)
-                copy_few(to + first, source, end - first);
-            else
-                for (int64_t column = first; column < end; column++)
-                    to[column] = source[(column - first) * s->across];
-            clear_few(to + end, s->columns - end);
+            int64_t start = from * s->width + first * s->across + beside;
+            clear_beyond(to, first);
+            copy_beyond(channel + start, s->across, end - first, s->height * s->width - start, to + first);
+            clear_beyond(to + end, s->columns - end);
         }
     }
 }
@@ -150,7 +173,7 @@ typedef struct {
 
 #define PLAIN_TILE(rows)                                                                                               \
     static void plain_tile_of_##rows(const lattice *l, const float *near, int64_t near_step, int64_t depth,            \
-                                     plain_weight weight, float *block) {                                              \
+                                     plain_weight weight, float *band) {                                               \
         vec sums[rows][3];                                                                                             \
         for (int row = 0; row < (rows); row++)                                                                         \
             sums[row][0] = sums[row][1] = sums[row][2] = zeros();                                                      \
@@ -170,7 +193,7 @@ typedef struct {
             }                                                                                                          \
         for (int row = 0; row < (rows); row++)                                                                         \
             for (int at = 0; at < 3; at++)                                                                             \
-                store(block + row * WIDE + at * LANES, sums[row][at]);                                                 \
+                store(band + row * BAND + at * LANES, sums[row][at]);                                                  \
     }
 
 PLAIN_TILE(1)
@@ -182,37 +205,16 @@ typedef void (*plain_function)(const lattice *, const float *, int64_t, int64_t,
 static const plain_function PLAIN_TILES[PLAIN_ROWS + 1] = {NULL, plain_tile_of_1, plain_tile_of_2, plain_tile_of_3,
                                                            plain_tile_of_4};
 
-/* Where a block begins in a plane. */
-typedef struct {
-    int64_t row, column;
-} corner;
-
-/* Numbers of a block that lie together in the target. */
-typedef struct {
-    int64_t from, to, count;
-} piece;
-
-/* Find the pieces of a block that begins at a place of a plane; return how many there are. */
-static int pieces_of(const lattice *l, int64_t plane_columns, corner from, int64_t count, piece *pieces) {
-    int found = 0;
-    for (int64_t at = 0, row = from.row, column = from.column; at < count; row++, column = 0) {
-        int64_t run = most(0, least(count - at, l->columns - column));
-        if (run > 0)
-            pieces[found++] = (piece){at, l->start + row * l->row_step + column * l->column_step, run};
-        at += plane_columns - column;
-    }
-    return found;
-}
-
-static inline void put_piece(const piece *p, const float *block, float *target, int64_t step, float bias, bool add) {
-    const float *from = block + p->from;
-    float *to = target + p->to;
-    int64_t at = 0;
-    if (step == 1)
-        for (; at + LANES <= p->count; at += LANES)
-            store(to + at, load(from + at) + (add ? load(to + at) : spread(bias)));
-    for (; at < p->count; at++)
-        to[at * step] = from[at] + (add ? to[at * step] : bias);
+/* Set a row of results, or add to it. Where rows follow each other and are set in their order, `left` is how many numbers
+ * the target has from there, and whole vectors are set; else it is 0. */
+static inline void put_results(const float *from, int64_t count, float *to, int64_t step, int64_t left, float bias,
+                               bool add) {
+    if (whole_vectors(count) <= left)
+        for (int64_t at = 0; at < count; at += LANES)
+            store(to + at, load(from + at) + spread(bias));
+    else
+        for (int64_t at = 0; at < count; at++)
+            to[at * step] = from[at] + (add ? to[at * step] : bias);
 }
 
 /* One pass: the source is read in planes, the target is written. */
@@ -227,27 +229,43 @@ typedef struct {
     plane_room room;
 } passage;
 
+/* Whole rows of a lattice, or a part of one. */
+typedef struct {
+    extent rows, columns;
+} stretch_of_rows;
+
+/* Up to four outputs: their results as they stand in a plane, then row by row to where they belong. */
+static void put_band(const passage *p, const lattice *l, stretch_of_rows some, plain_weight weight, int64_t depth,
+                     int64_t outputs, float *target, const float *bias, bool add) {
+    _Alignas(64) float band[PLAIN_ROWS * BAND + LANES];
+    int64_t columns = p->near.columns, width = some.columns.end - some.columns.first, each = near_floats(&p->near);
+    int64_t all = (some.rows.end - some.rows.first - 1) * columns + width;
+    const float *near = p->room.at + l->base + some.rows.first * columns + some.columns.first;
+    for (int64_t at = 0; at < all; at += WIDE)
+        PLAIN_TILES[outputs](l, near + at, each, depth, weight, band + at);
+    memset(band + PLAIN_ROWS * BAND, 0, LANES * sizeof *band);
+    bool in_order = !add && l->column_step == 1 && l->row_step == l->columns;
+    for (int64_t output = 0; output < outputs; output++)
+        for (int64_t row = some.rows.first; row < some.rows.end; row++) {
+            int64_t to = l->start + row * l->row_step + some.columns.first * l->column_step;
+            put_results(band + output * BAND + (row - some.rows.first) * columns, width,
+                        target + output * p->target_step + to, l->column_step, in_order ? p->target_step - to : 0,
+                        bias == NULL ? 0 : bias[output], add);
+        }
+}
+
 /* Some outputs of one image and group, from some channels that lie near. */
 static void put_lattice(const passage *p, const lattice *l, plain_weight weight, int64_t depth, float *target,
                         const float *bias, extent outputs, bool add) {
-    _Alignas(64) float block[PLAIN_ROWS * WIDE];
-    piece pieces[WIDE];
-    int64_t columns = p->near.columns, all = (l->rows - 1) * columns + l->columns, each = near_floats(&p->near);
-    corner from = {0, 0};
-    for (int64_t at = 0; at < all; at += WIDE) {
-        int found = pieces_of(l, columns, from, least(WIDE, all - at), pieces);
-        for (int64_t output = outputs.first; output < outputs.end; output += PLAIN_ROWS) {
-            int64_t rows = least(PLAIN_ROWS, outputs.end - output);
-            plain_weight own = {weight.at + output * weight.row, weight.row, weight.depth};
-            PLAIN_TILES[rows](l, p->room.at + l->base + at, each, depth, own, block);
-            for (int64_t row = 0; row < rows; row++)
-                for (int piece = 0; piece < found; piece++)
-                    put_piece(pieces + piece, block + row * WIDE, target + (output + row) * p->target_step,
-                              l->column_step, bias == NULL ? 0 : bias[output + row], add);
-        }
-        for (from.column += WIDE; from.column >= columns; from.column -= columns)
-            from.row++;
-    }
+    int64_t rows = most(1, BAND / p->near.columns), columns = least(BAND, l->columns);
+    for (int64_t row = 0; row < l->rows; row += rows)
+        for (int64_t column = 0; column < l->columns; column += columns)
+            for (int64_t output = outputs.first; output < outputs.end; output += PLAIN_ROWS) {
+                plain_weight own = {weight.at + output * weight.row, weight.row, weight.depth};
+                stretch_of_rows some = {{row, least(l->rows, row + rows)}, {column, least(l->columns, column + columns)}};
+                put_band(p, l, some, own, depth, least(PLAIN_ROWS, outputs.end - output),
+                         target + output * p->target_step, bias == NULL ? NULL : bias + output, add);
+            }
 }
 
 /* Some outputs of one image and group. */
@@ -443,8 +461,8 @@ static void spread_gradient(const weighing *g, const float *gradient, float *to)
     int64_t columns = g->near.columns, width = g->shape.w.ow, last = g->shape.w.oh - 1;
     for (int64_t row = 0; row <= last; row++) {
         int64_t end = row < last ? columns : g->length - last * columns;
-        copy_few(to + row * columns, gradient + row * width, width);
-        clear_few(to + row * columns + width, end - width);
+        copy_beyond(gradient + row * width, 1, width, (last + 1 - row) * width, to + row * columns);
+        clear_beyond(to + row * columns + width, end - width);
     }
 }
 
@@ -482,8 +500,8 @@ static void weigh_channels(const hedgerow_call *call, const weighing *g, const l
     float *spread_out = g->room.at + g->room.channels * g->room.images * plane;
     for (int64_t first = 0; first < s->samples; first += g->room.images) {
         int64_t images = least(g->room.images, s->samples - first);
-        for (int64_t at = 0; at < images; at++)
-            for (int64_t channel = channels.first; channel < channels.end; channel++)
+        for (int64_t channel = channels.first; channel < channels.end; channel++)
+            for (int64_t at = 0; at < images; at++)
                 copy_near(&g->near,
                           (const float *)call->at[1] + (((first + at) * s->groups + group) * s->channels + channel) * image,
                           g->room.at + ((channel - channels.first) * g->room.images + at) * plane);

@@ -87,11 +87,15 @@ static void run_max_pool(const hedgerow_call *call, int64_t first, int64_t end, 
     int64_t inner = call->record.sizes[POOL_INNER];
     const float *pixels[MOST_POSITIONS];
     int positions[MOST_POSITIONS];
+    if (inner == 1 && is_in_pairs(&w)) {
+        largest_of_pairs(&w, call->at[0], first, end, call->at[1], call->at[2]);
+        return;
+    }
+    if (inner == 1) {
+        largest_of_rows(call->record.sizes + POOL_WINDOW, call->at[0], first, end, call->at[1], call->at[2]);
+        return;
+    }
     for (int64_t unit = first; unit < end; unit++) {
-        if (inner == 1) {
-            largest_of_row(&w, call->at[0], unit, call->at[1], call->at[2]);
-            continue;
-        }
         const float *image = (const float *)call->at[0] + unit / w.oh * w.h * w.w * inner;
         for (int64_t column = 0; column < w.ow; column++) {
             int64_t place = (unit * w.ow + column) * inner;
@@ -186,20 +190,24 @@ static bool every_pixel_in_one_window(const window *w) {
 
 static void run_max_pool_grad(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     window w = window_at(call->record.sizes + POOL_WINDOW);
+    int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
+    if (inner == 1 && is_in_pairs(&w)) {
+        give_back_pairs(&w, call->at[0], call->at[1], first, end, call->at[2]);
+        return;
+    }
+    if (inner == 1) {
+        give_back_rows(call->record.sizes + POOL_WINDOW, call->at[0], call->at[1], first, end, 1, call->at[2]);
+        return;
+    }
     if (every_pixel_in_one_window(&w)) {
         for (int64_t unit = first; unit < end; unit++)
             hand_over_row(call, &w, unit);
         return;
     }
-    int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
     const float *gradients[MOST_POSITIONS];
     const uint8_t *indices[MOST_POSITIONS];
     int positions[MOST_POSITIONS];
     for (int64_t unit = first; unit < end; unit++) {
-        if (inner == 1) {
-            give_back_row(&w, call->at[0], call->at[1], unit, 1, call->at[2]);
-            continue;
-        }
         int64_t pooled = unit / w.h * w.oh * w.ow;
         for (int64_t column = 0; column < w.w; column++) {
             int found = windows_of(&w, unit % w.h, column, windows, positions);
@@ -238,11 +246,11 @@ static void run_mean_pool(const hedgerow_call *call, int64_t first, int64_t end,
     int64_t inner = call->record.sizes[POOL_INNER];
     const float *pixels[MOST_POSITIONS], share = 1.0F / (float)(w.kh * w.kw);
     int positions[MOST_POSITIONS];
+    if (inner == 1) {
+        means_of_rows(call->record.sizes + POOL_WINDOW, call->at[0], first, end, share, call->at[1]);
+        return;
+    }
     for (int64_t unit = first; unit < end; unit++) {
-        if (inner == 1) {
-            mean_of_row(&w, call->at[0], unit, share, call->at[1]);
-            continue;
-        }
         const float *image = (const float *)call->at[0] + unit / w.oh * w.h * w.w * inner;
         for (int64_t column = 0; column < w.ow; column++) {
             int found = pixels_of(image, &w, inner, unit % w.oh, column, pixels, positions);
@@ -268,17 +276,16 @@ static void run_mean_pool_grad(const hedgerow_call *call, int64_t first, int64_t
     int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
     const float *gradients[MOST_POSITIONS], share = 1.0F / (float)(w.kh * w.kw);
     int positions[MOST_POSITIONS];
-    for (int64_t unit = first; unit < end; unit++) {
-        if (inner == 1) {
-            give_back_row(&w, call->at[0], NULL, unit, share, call->at[1]);
-            continue;
-        }
+    if (inner == 1) {
+        give_back_rows(call->record.sizes + POOL_WINDOW, call->at[0], NULL, first, end, share, call->at[1]);
+        return;
+    }
+    for (int64_t unit = first; unit < end; unit++)
         for (int64_t column = 0; column < w.w; column++) {
             int found = windows_of(&w, unit % w.h, column, windows, positions);
             for (int from = 0; from < found; from++)
                 gradients[from] = (const float *)call->at[0] + (unit / w.h * w.oh * w.ow + windows[from]) * inner;
             add_up(gradients, found, inner, share, (float *)call->at[1] + (unit * w.w + column) * inner);
         }
-    }
     (void)part;
 }
