@@ -90,8 +90,9 @@ int main(int count, char **words) {
         if (hedgerow_use_instruction_set(sets[at]) != 0)
             continue;
         printf("instruction set %s\n", hedgerow_instruction_set());
-        test_products();
         test_by_samples();
+        test_sample_norms();
+        test_products();
         test_hostile_programs();
         test_small_random_programs();
         for (int at = 1; at < count; at++)

@@ -29,12 +29,13 @@ int bench_try(bench *b, int op);
 /* Run the kernels that a file tells of, and expect what it says they wrote. */
 void test_recorded_cases(const char *path);
 
-/* Convolutions and norms of images as their shapes say. */
-void test_by_samples(void);
-
 uint32_t random_word(void);
 float random_float(void);
 void expect(int fine, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 int finish(void);
+
+/* Try convolutions and norms of images as their shapes say. */
+void test_by_samples(void);
+void test_sample_norms(void);
 
 #endif

@@ -17,7 +17,6 @@ from hedgerow_agent.core.native.segments import NativeBackend
 from hedgerow_plans.methods.catalogue import Full, Lora, Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Program
-from hedgerow_plans.tuning import LEAST_BUDGET_BYTES
 from support.native_records import REDUCED, program_of_workload
 from support.programs import make_program, program_of, with_keep_all
 from support.sampling import repetitions, sample
@@ -109,6 +108,5 @@ def test_every_rung_gives_the_bits_of_keep_all_in_no_more_than_its_bytes(
 @pytest.mark.parametrize("method", [Full(), Lora(4, 4)], ids=["full", "lora"])
 def test_so_does_every_rung_for_a_small_budget(library: Library, method: Method, tmp_path: Path) -> None:
     program, rng = make_program("cnn-small", method, BATCH, input_shape=(1, 28, 28)), np.random.default_rng(5)
-    assert program.rungs[0].promise.peak_bytes < LEAST_BUDGET_BYTES
     batch = rng.standard_normal((BATCH, 1, 28, 28), dtype=np.float32), rng.integers(0, 10, BATCH, dtype=np.int32)
     climb(program, batch, library, tmp_path)

@@ -14,12 +14,13 @@ from hedgerow_agent.core.native.library import Library
 from hedgerow_agent.core.native.segments import NativeBackend, Segment
 from hedgerow_plans.graph.builder import Builder
 from hedgerow_plans.graph.ir import Graph
-from hedgerow_plans.methods.catalogue import Full, Lora, NormLast
+from hedgerow_plans.methods.catalogue import Full
 from hedgerow_plans.plan import Program
 from hedgerow_plans.program import build_program
 from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
 from support.layer_networks import CASES
-from support.programs import make_program, program_of
+from support.programs import program_of
+from support.small_budgets import programs_for_small_budgets
 
 REDUCED: dict[str, Workload] = {
     name: replace(WORKLOADS[name], shape=shape, batch_size=4)
@@ -66,16 +67,7 @@ def small_programs() -> list[Program]:
     adam = replace(request(REDUCED["mlp"]), model="cnn-small", input_shape=None, optimizer=Adam())
     trained = build_program(adam, keep_going=lambda: False)
     assert isinstance(trained, Program)
-    return [*programs, program_of(_smooth(), Full(), 6), trained, *_for_small_budgets()]
-
-
-def _for_small_budgets() -> list[Program]:
-    """Return programs whose images lie sample by sample, with norms that follow their batch and such that do not."""
-    return [
-        make_program("cnn-small", Lora(4, 4), 4, input_shape=(1, 12, 12)),
-        make_program("resnet8", Full(), 4, input_shape=(3, 8, 8)),
-        make_program("ds-cnn", NormLast(), 4, input_shape=(1, 13, 10)),
-    ]
+    return [*programs, program_of(_smooth(), Full(), 6), trained]
 
 
 def _smooth() -> Graph:
@@ -94,7 +86,7 @@ def records_of(library: Library, most_bytes: int) -> list[Record]:
     Of an operator that has none so small, it is the smallest one.
     """
     found: dict[tuple[int, ...], Record] = {}
-    for program in small_programs():
+    for program in (*small_programs(), *programs_for_small_budgets()):
         recorder = Recorder(library)
         with tempfile.TemporaryDirectory() as folder:
             executor = Executor(program, {}, 0, paging_folder=Path(folder), backend=recorder)

@@ -1,4 +1,4 @@
-/* Norms and sums of channels of images as their shapes say (samples, channels, pixels).
+/* Norms of channels of images as their shapes say (samples, channels, pixels).
  *
  * A channel is a run of pixels in each sample; whoever has a channel goes over all of its runs, so that sums need no
  * joining and have the same bits on any number of threads. What a channel is multiplied by is left in scratch. Sizes:
@@ -230,20 +230,5 @@ static void run_runs_norm_grad_weight(const hedgerow_call *call, int64_t first, 
         deviations[channel] = (float)deviation;
         sums[channel] = (float)(product_channel(call->at[0], call->at[1], mean[channel], r, channel) / deviation);
     }
-    (void)part;
-}
-
-/* Operands: images, sums of their channels. */
-static hedgerow_verdict check_runs_sums(const hedgerow_record *record, int64_t *units) {
-    checker check = look_at(record);
-    needs_floats(&check, 0, check_runs(&check, units));
-    needs_floats(&check, 1, *units);
-    return check.verdict;
-}
-
-static void run_runs_sums(const hedgerow_call *call, int64_t first, int64_t end, int part) {
-    runs r = runs_of(call->record.sizes);
-    for (int64_t channel = first; channel < end; channel++)
-        ((float *)call->at[1])[channel] = (float)sum_channel(call->at[0], r, channel);
     (void)part;
 }

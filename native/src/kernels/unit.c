@@ -16,6 +16,8 @@
 #include "winograd.c"
 #include "by_samples.c"
 #include "sample_norms.c"
+#include "sample_weights.c"
+#include "spots.c"
 
 #define TEXT_OF(word) #word
 #define TEXT(word) TEXT_OF(word)
@@ -125,7 +127,6 @@ static const hedgerow_kernel KERNELS[] = {
     {"runs_stretch", WRITES(5) | WRITES(6), check_runs_stretch, run_runs_stretch},
     {"runs_norm_grad", WRITES(6) | WRITES(7), check_runs_norm_grad, run_runs_norm_grad},
     {"runs_norm_grad_weight", WRITES(4) | WRITES(5), check_runs_norm_grad_weight, run_runs_norm_grad_weight},
-    {"runs_sums", WRITES(1), check_runs_sums, run_runs_sums},
 };
 
 const hedgerow_table NAMED(hedgerow_table_, HEDGEROW_SET) = {HEDGEROW_SET_NAME, KERNELS,

@@ -128,4 +128,5 @@ def grad_weight(call: Call) -> Drafts | None:
     down, across = gradient.shape[2:]
     spread_out = -(-((down - 1) * columns + across) // 8) * 8  # a channel of the gradient, rows as far apart as x's
     needed = plane + min(_ROWS, len(weight) // layer.groups) * spread_out
-    return layer.draft("plain_grad_weight", (gradient, x, weight, None), layer.blocks(len(weight)), needed)
+    units = layer.blocks(len(weight)) * weight.shape[1]
+    return layer.draft("plain_grad_weight", (gradient, x, weight, None), units, needed)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
-from hedgerow_agent.core.native.encoders import norms_by_samples
 from hedgerow_plans.graph.ir import Order
 
 _GRAIN_ROWS = 6
@@ -122,7 +121,7 @@ def _bias_grad(call: Call, _block: Block) -> Drafts | None:
     if call.order is Order.CHANNELS:
         return (row_sums(gradient, output),)
     first = call.node.attributes.get("channels", "first") == "first"
-    return (column_sums(gradient, output),) if gradient.ndim == 2 or not first else norms_by_samples.sums(call)
+    return (column_sums(gradient, output),) if gradient.ndim == 2 or not first else None
 
 
 ENCODERS = {

@@ -1,4 +1,4 @@
-"""Norms and sums of channels of images as their shapes say: whoever has a channel goes over all samples."""
+"""Norms of channels of images as their shapes say: whoever has a channel goes over all samples."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from hedgerow_plans.graph.ops.batch_norm import is_batch
 _EPSILON = 1e-5
 
 
-def _draft(op: str, operands: tuple[Array | None, ...], x: Array, passes: int, epsilon: float = 0.0) -> Draft:
+def _draft(op: str, operands: tuple[Array | None, ...], x: Array, passes: int, epsilon: float) -> Draft:
     sizes = (len(x), x.shape[1], x.size // x.shape[1] // len(x))
     return Draft(op, operands, sizes, x.shape[1], passes * x.size, (epsilon,))
 
@@ -52,8 +52,3 @@ def grad_weight(call: Call) -> Drafts:
     operands = (gradient, x, mean, variance, _factors(call, output.size), output)
     return (_draft("runs_norm_grad_weight", operands, x, 2, call.number("epsilon", _EPSILON)),)
 
-
-def sums(call: Call) -> Drafts:
-    """Return the sum of each channel."""
-    (gradient,), (output,) = call.inputs, call.outputs
-    return (_draft("runs_sums", (gradient, output), gradient, 1),)
