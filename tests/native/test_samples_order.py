@@ -37,7 +37,7 @@ MOST = {
     "avg_pool2d": 1e-6,
     "avg_pool2d_grad": 1e-6,
 }
-"""The largest distance to numpy in 64 bits beyond twice that of numpy in 32, of the largest number of a result or of 1."""
+"""The largest distance to numpy in 64 bits beyond twice that of numpy in 32, of a result's largest number or of 1."""
 
 
 def judge(op: str, distance: float) -> None:
@@ -126,7 +126,10 @@ def norms(own: bool) -> list[Node]:
 
 @pytest.mark.parametrize("own", [True, False], ids=["batch", "running"])
 @given(
-    batch=st.integers(1, 5), channels=st.integers(1, 20), sides=st.tuples(st.integers(1, 9), st.integers(2, 9)), seed=seeds
+    batch=st.integers(1, 5),
+    channels=st.integers(1, 20),
+    sides=st.tuples(st.integers(1, 9), st.integers(2, 9)),
+    seed=seeds,
 )
 def test_norms(library: Library, *, own: bool, batch: int, channels: int, sides: tuple[int, int], seed: int) -> None:
     twins, rng = Twins(library, batch), np.random.default_rng(seed)

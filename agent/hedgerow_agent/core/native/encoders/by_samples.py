@@ -97,7 +97,8 @@ def forward(call: Call) -> Drafts | None:
     if not _known(weight):
         return None
     if layer.pointwise and layer.pixels == layer.groups == 1:
-        return (product(x, weight, layer.result, Shape(len(x), *weight.shape[:2], turn_b=True), added),)
+        shape = Shape(len(x), len(weight), weight.shape[1], turn_b=True)
+        return (product(x, weight, layer.result, shape, added),)
     if layer.pointwise:
         return layer.spots(x, layer.result, turned=False, bias=added)
     operands = (x, weight, layer.result, added)

@@ -3,10 +3,11 @@
 `by_samples` has those of images as their shapes say.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hedgerow_agent.core.kernels.call import Array, Call
-from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
+from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Encoder, Room
 from hedgerow_agent.core.native.encoders import by_samples
 from hedgerow_agent.core.native.encoders.dense import Shape, product, products, strands_of
 from hedgerow_agent.core.native.encoders.elementwise import add_repeated
@@ -91,8 +92,6 @@ def _layer(call: Call, which: tuple[str, str, str]) -> _Layer | None:
 
 
 def _forward(call: Call, _block: Block) -> Drafts | None:
-    if call.order is Order.SAMPLES:
-        return by_samples.forward(call)
     layer = _layer(call, ("first", "second", "made"))
     if layer is None:
         return None
@@ -129,8 +128,6 @@ def _forward_by_channels(layer: _Layer, bias: Array | None) -> Drafts | None:
 
 
 def _grad_input(call: Call, _block: Block) -> Drafts | None:
-    if call.order is Order.SAMPLES:
-        return by_samples.grad_input(call)
     layer = _layer(call, ("made", "second", "first"))
     if layer is None:
         return None
@@ -154,8 +151,6 @@ def _grad_input_by_channels(layer: _Layer) -> Drafts | None:
 
 
 def _grad_weight(call: Call, _block: Block) -> Drafts | None:
-    if call.order is Order.SAMPLES:
-        return by_samples.grad_weight(call)
     layer = _layer(call, ("second", "made", "first"))
     if layer is None:
         return None
@@ -304,4 +299,12 @@ def _winograd_grad_weight(layer: _Layer) -> Drafts:
     )
 
 
-ENCODERS = {"conv2d": _forward, "conv2d_grad_input": _grad_input, "conv2d_grad_weight": _grad_weight}
+def _by_order(plain: Callable[[Call], Drafts | None], other: Encoder) -> Encoder:
+    return lambda call, block: plain(call) if call.order is Order.SAMPLES else other(call, block)
+
+
+ENCODERS = {
+    "conv2d": _by_order(by_samples.forward, _forward),
+    "conv2d_grad_input": _by_order(by_samples.grad_input, _grad_input),
+    "conv2d_grad_weight": _by_order(by_samples.grad_weight, _grad_weight),
+}

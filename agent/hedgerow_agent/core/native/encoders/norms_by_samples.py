@@ -25,24 +25,21 @@ def forward(call: Call) -> Drafts:
     epsilon, factors = call.number("epsilon", _EPSILON), _factors(call, weight.size)
     if not is_batch(call.node):
         return (_draft("runs_stretch", (x, weight, bias, *running, factors, call.outputs[0]), x, 2, epsilon),)
-    if len(call.outputs) > 1:
-        statistics = call.outputs[1]
-    else:
-        statistics = call.scratch[: 8 * weight.size].view(np.float32)
+    statistics = call.outputs[1] if len(call.outputs) > 1 else call.scratch[: 8 * weight.size].view(np.float32)
     return (_draft("runs_norm", (x, weight, bias, statistics, factors, call.outputs[0]), x, 4, epsilon),)
 
 
 def grad_input(call: Call) -> Drafts:
     """Return dx."""
     epsilon = call.number("epsilon", _EPSILON)
-    if is_batch(call.node):
-        gradient, x, statistics, weight, *sums = call.inputs
-        along, level = sums or (None, None)
-        operands = (gradient, x, statistics, weight, along, level, _factors(call, weight.size), call.outputs[0])
-        return (_draft("runs_norm_grad", operands, x, 4, epsilon),)
-    gradient, variance, weight = call.inputs
-    operands = (gradient, weight, None, None, variance, _factors(call, weight.size), call.outputs[0])
-    return (_draft("runs_stretch", operands, gradient, 2, epsilon),)
+    if not is_batch(call.node):
+        gradient, variance, weight = call.inputs
+        stretched = (gradient, weight, None, None, variance, _factors(call, weight.size), call.outputs[0])
+        return (_draft("runs_stretch", stretched, gradient, 2, epsilon),)
+    gradient, x, statistics, weight, *sums = call.inputs
+    known = sums or (None, None)
+    operands = (gradient, x, statistics, weight, *known, _factors(call, weight.size), call.outputs[0])
+    return (_draft("runs_norm_grad", operands, x, 4, epsilon),)
 
 
 def grad_weight(call: Call) -> Drafts:
@@ -51,4 +48,3 @@ def grad_weight(call: Call) -> Drafts:
     mean, variance = statistics[0] if is_batch(call.node) else statistics
     operands = (gradient, x, mean, variance, _factors(call, output.size), output)
     return (_draft("runs_norm_grad_weight", operands, x, 2, call.number("epsilon", _EPSILON)),)
-
