@@ -90,6 +90,8 @@ int main(int count, char **words) {
         if (hedgerow_use_instruction_set(sets[at]) != 0)
             continue;
         printf("instruction set %s\n", hedgerow_instruction_set());
+        test_by_samples();
+        test_sample_norms();
         test_products();
         test_hostile_programs();
         test_small_random_programs();

@@ -34,4 +34,8 @@ float random_float(void);
 void expect(int fine, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
 int finish(void);
 
+/* Try convolutions and norms of images as their shapes say. */
+void test_by_samples(void);
+void test_sample_norms(void);
+
 #endif

@@ -13,13 +13,14 @@ import pytest
 
 from bench_core.core import samples
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.native.library import Library
 from hedgerow_agent.core.native.segments import NativeBackend
-from hedgerow_plans.methods.selection import Full
+from hedgerow_plans.methods.catalogue import Full, Lora, Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Program
 from support.native_records import REDUCED, program_of_workload
-from support.programs import program_of, with_keep_all
+from support.programs import make_program, program_of, with_keep_all
 from support.sampling import repetitions, sample
 
 RATE = 0.01
@@ -89,12 +90,12 @@ def ladder(name: str) -> Program:
     return program_of(graph, Full(), BATCH, budget_bytes=PLENTY)
 
 
-def one_rung(program: Program, rung: int, name: str, library: Library, folder: Path) -> bytes:
+def one_rung(program: Program, rung: int, batch: tuple[Array, Array], library: Library, folder: Path) -> bytes:
     """Take a plain step and a measured one; return what survives.
 
     Less than promised is fine: kernels in C leave scratch untouched that their twins fill.
     """
-    backend, batch = NativeBackend(library, 2), samples(replace(REDUCED[name], shape=SHAPES[name], batch_size=BATCH))
+    backend = NativeBackend(library, 2)
     executor = Executor(program, {}, 1, rung, folder, backend=backend)
     executor.step(*batch, RATE)
     measured = executor.measure(*batch, RATE).measured_peak_bytes
@@ -105,15 +106,28 @@ def one_rung(program: Program, rung: int, name: str, library: Library, folder: P
     return state
 
 
+def climb(program: Program, batch: tuple[Array, Array], library: Library, folder: Path) -> None:
+    """Train on every rung of a ladder and on keep-all at its micro-batch: the bits are the same."""
+    kept = dict[int, bytes]()
+    for rung, plan in enumerate(program.rungs):
+        if plan.micro_batch not in kept:
+            kept[plan.micro_batch] = one_rung(with_keep_all(program, plan), 0, batch, library, folder)
+        state = one_rung(program, rung, batch, library, folder)
+        assert state == kept[plan.micro_batch], plan.strategy
+        found, whole = (np.frombuffer(part, np.float32) for part in (state, kept[BATCH]))
+        assert np.allclose(found, whole, rtol=1e-3, atol=1e-5), plan.strategy
+
+
 @pytest.mark.parametrize("name", [*SMALL, *sample(sorted(set(SHAPES) - set(SMALL)), 0)])
 def test_every_rung_gives_the_bits_of_keep_all_in_no_more_than_its_bytes(
     library: Library, name: str, tmp_path: Path
 ) -> None:
-    program, kept = ladder(name), dict[int, bytes]()
-    for rung, plan in enumerate(program.rungs):
-        if plan.micro_batch not in kept:
-            kept[plan.micro_batch] = one_rung(with_keep_all(program, plan), 0, name, library, tmp_path)
-        state = one_rung(program, rung, name, library, tmp_path)
-        assert state == kept[plan.micro_batch], plan.strategy
-        found, whole = (np.frombuffer(part, np.float32) for part in (state, kept[BATCH]))
-        assert np.allclose(found, whole, rtol=1e-3, atol=1e-5), plan.strategy
+    batch = samples(replace(REDUCED[name], shape=SHAPES[name], batch_size=BATCH))
+    climb(ladder(name), batch, library, tmp_path)
+
+
+@pytest.mark.parametrize("method", [Full(), Lora(4, 4)], ids=["full", "lora"])
+def test_so_does_every_rung_for_a_small_budget(library: Library, method: Method, tmp_path: Path) -> None:
+    program, rng = make_program("cnn-small", method, BATCH, input_shape=(1, 28, 28)), np.random.default_rng(5)
+    batch = rng.standard_normal((BATCH, 1, 28, 28), dtype=np.float32), rng.integers(0, 10, BATCH, dtype=np.int32)
+    climb(program, batch, library, tmp_path)

@@ -40,6 +40,23 @@ def depthwise(draw: st.DrawFn) -> Case:
 
 
 @st.composite
+def grouped(draw: st.DrawFn) -> Case:
+    case, groups = draw(dense()), draw(st.integers(2, 3))
+    inputs, outputs = case.image[0], case.weight[0]
+    weight = (groups * outputs, inputs, *case.weight[2:])
+    image = (groups * inputs, *case.image[1:])
+    return replace(case, image=image, weight=weight, attributes={**case.attributes, "groups": groups})
+
+
+@st.composite
+def pointwise(draw: st.DrawFn) -> Case:
+    case, groups = draw(dense()), draw(st.integers(1, 3))
+    inputs, outputs = draw(st.integers(1, 20)), draw(st.integers(1, 20))
+    image, weight = (groups * inputs, *case.image[1:]), (groups * outputs, inputs, 1, 1)
+    return replace(case, image=image, weight=weight, attributes={"groups": groups})
+
+
+@st.composite
 def winograd(draw: st.DrawFn) -> Case:
     inputs, outputs = draw(channels), draw(channels)
     image = (inputs, 2 * draw(st.integers(1, 4)), 2 * draw(st.integers(1, 4)))

@@ -20,6 +20,7 @@ from hedgerow_plans.program import build_program
 from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
 from support.layer_networks import CASES
 from support.programs import program_of
+from support.small_budgets import programs_for_small_budgets
 
 REDUCED: dict[str, Workload] = {
     name: replace(WORKLOADS[name], shape=shape, batch_size=4)
@@ -85,7 +86,7 @@ def records_of(library: Library, most_bytes: int) -> list[Record]:
     Of an operator that has none so small, it is the smallest one.
     """
     found: dict[tuple[int, ...], Record] = {}
-    for program in small_programs():
+    for program in (*small_programs(), *programs_for_small_budgets()):
         recorder = Recorder(library)
         with tempfile.TemporaryDirectory() as folder:
             executor = Executor(program, {}, 0, paging_folder=Path(folder), backend=recorder)

@@ -187,9 +187,12 @@ static void run_add_repeated(const hedgerow_call *call, int64_t first, int64_t e
     int64_t elements = call->record.sizes[1];
     const float *added = call->at[1];
     for (int64_t turn = first; turn < end; turn++) {
-        const float *restrict in = (const float *)call->at[0] + turn * elements;
-        float *restrict out = (float *)call->at[2] + turn * elements;
-        for (int64_t at = 0; at < elements; at++)
+        const float *in = (const float *)call->at[0] + turn * elements;
+        float *out = (float *)call->at[2] + turn * elements; /* may be the same */
+        int64_t at = 0;
+        for (; at + LANES <= elements; at += LANES)
+            store(out + at, load(in + at) + load(added + at));
+        for (; at < elements; at++)
             out[at] = in[at] + added[at];
     }
     (void)part;

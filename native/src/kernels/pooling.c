@@ -2,6 +2,7 @@
  *
  * Sizes: outer, inner, the window. Cut by rows of what is written, all outer ones counted.
  */
+#include "row_pooling.h"
 #include "windows.h"
 
 enum { POOL_OUTER, POOL_INNER, POOL_WINDOW };
@@ -86,6 +87,14 @@ static void run_max_pool(const hedgerow_call *call, int64_t first, int64_t end, 
     int64_t inner = call->record.sizes[POOL_INNER];
     const float *pixels[MOST_POSITIONS];
     int positions[MOST_POSITIONS];
+    if (inner == 1 && is_in_pairs(&w)) {
+        largest_of_pairs(&w, call->at[0], first, end, call->at[1], call->at[2]);
+        return;
+    }
+    if (inner == 1) {
+        largest_of_rows(call->record.sizes + POOL_WINDOW, call->at[0], first, end, call->at[1], call->at[2]);
+        return;
+    }
     for (int64_t unit = first; unit < end; unit++) {
         const float *image = (const float *)call->at[0] + unit / w.oh * w.h * w.w * inner;
         for (int64_t column = 0; column < w.ow; column++) {
@@ -181,12 +190,20 @@ static bool every_pixel_in_one_window(const window *w) {
 
 static void run_max_pool_grad(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     window w = window_at(call->record.sizes + POOL_WINDOW);
+    int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
+    if (inner == 1 && is_in_pairs(&w)) {
+        give_back_pairs(&w, call->at[0], call->at[1], first, end, call->at[2]);
+        return;
+    }
+    if (inner == 1) {
+        give_back_rows(call->record.sizes + POOL_WINDOW, call->at[0], call->at[1], first, end, 1, call->at[2]);
+        return;
+    }
     if (every_pixel_in_one_window(&w)) {
         for (int64_t unit = first; unit < end; unit++)
             hand_over_row(call, &w, unit);
         return;
     }
-    int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
     const float *gradients[MOST_POSITIONS];
     const uint8_t *indices[MOST_POSITIONS];
     int positions[MOST_POSITIONS];
@@ -229,6 +246,10 @@ static void run_mean_pool(const hedgerow_call *call, int64_t first, int64_t end,
     int64_t inner = call->record.sizes[POOL_INNER];
     const float *pixels[MOST_POSITIONS], share = 1.0F / (float)(w.kh * w.kw);
     int positions[MOST_POSITIONS];
+    if (inner == 1) {
+        means_of_rows(call->record.sizes + POOL_WINDOW, call->at[0], first, end, share, call->at[1]);
+        return;
+    }
     for (int64_t unit = first; unit < end; unit++) {
         const float *image = (const float *)call->at[0] + unit / w.oh * w.h * w.w * inner;
         for (int64_t column = 0; column < w.ow; column++) {
@@ -255,6 +276,10 @@ static void run_mean_pool_grad(const hedgerow_call *call, int64_t first, int64_t
     int64_t inner = call->record.sizes[POOL_INNER], windows[MOST_POSITIONS];
     const float *gradients[MOST_POSITIONS], share = 1.0F / (float)(w.kh * w.kw);
     int positions[MOST_POSITIONS];
+    if (inner == 1) {
+        give_back_rows(call->record.sizes + POOL_WINDOW, call->at[0], NULL, first, end, share, call->at[1]);
+        return;
+    }
     for (int64_t unit = first; unit < end; unit++)
         for (int64_t column = 0; column < w.w; column++) {
             int found = windows_of(&w, unit % w.h, column, windows, positions);

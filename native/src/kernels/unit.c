@@ -14,6 +14,10 @@
 #include "by_channels.c"
 #include "depthwise.c"
 #include "winograd.c"
+#include "by_samples.c"
+#include "sample_norms.c"
+#include "sample_weights.c"
+#include "spots.c"
 
 #define TEXT_OF(word) #word
 #define TEXT(word) TEXT_OF(word)
@@ -115,6 +119,14 @@ static const hedgerow_kernel KERNELS[] = {
     {"wino_weight", WRITES(1), check_wino_weight, run_wino_weight},
     {"wino_weight_back", WRITES(1), check_wino_weight_back, run_wino_weight_back},
     {"products", WRITES(2), check_products, run_products},
+    {"plain_forward", WRITES(2) | WRITES(4), check_plain_forward, run_plain_forward},
+    {"plain_grad_input", WRITES(2) | WRITES(4), check_plain_grad_input, run_plain_grad_input},
+    {"plain_grad_weight", WRITES(2) | WRITES(4), check_plain_grad_weight, run_plain_grad_weight},
+    {"spots", WRITES(2), check_spots, run_spots},
+    {"runs_norm", WRITES(3) | WRITES(4) | WRITES(5), check_runs_norm, run_runs_norm},
+    {"runs_stretch", WRITES(5) | WRITES(6), check_runs_stretch, run_runs_stretch},
+    {"runs_norm_grad", WRITES(6) | WRITES(7), check_runs_norm_grad, run_runs_norm_grad},
+    {"runs_norm_grad_weight", WRITES(4) | WRITES(5), check_runs_norm_grad_weight, run_runs_norm_grad_weight},
 };
 
 const hedgerow_table NAMED(hedgerow_table_, HEDGEROW_SET) = {HEDGEROW_SET_NAME, KERNELS,

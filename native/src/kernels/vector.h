@@ -59,6 +59,32 @@ static inline void turn_block(const float *from, int64_t from_step, float *to, i
 #endif
 }
 
+/* Sixteen numbers: every other one, and those between them. */
+static inline void draw_apart(const float *from, vec *even, vec *odd) {
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+    vec low = load(from), high = load(from + LANES);
+    *even = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+    *odd = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    for (int at = 0; at < LANES; at++) {
+        (*even)[at] = from[2 * at];
+        (*odd)[at] = from[2 * at + 1];
+    }
+#endif
+}
+
+static inline void put_between(vec even, vec odd, float *to) {
+#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+    store(to, __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11));
+    store(to + LANES, __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15));
+#else
+    for (int at = 0; at < LANES; at++) {
+        to[2 * at] = even[at];
+        to[2 * at + 1] = odd[at];
+    }
+#endif
+}
+
 /* Write a matrix (rows, columns) turned. */
 static inline void turn_matrix(const float *from, int64_t from_step, int64_t rows, int64_t columns, float *to,
                                int64_t to_step) {

@@ -1,7 +1,11 @@
-"""Batch normalisation of images by pixels: sums in strands, what follows for each channel, then all pixels."""
+"""Batch normalisation of images by pixels: sums in strands, what follows for each channel, then all pixels.
+
+`norms_by_samples` has that of images as their shapes say.
+"""
 
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
+from hedgerow_agent.core.native.encoders import norms_by_samples
 from hedgerow_agent.core.native.encoders.dense import join, strands_of
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.ops.batch_norm import is_batch
@@ -15,8 +19,8 @@ def _stretch(x: Array, factor: Array, shift: Array | None, output: Array) -> Dra
 
 
 def _batch_norm(call: Call, _block: Block) -> Drafts | None:
-    if call.order is not Order.PIXELS:
-        return None
+    if call.order is Order.SAMPLES:
+        return norms_by_samples.forward(call)
     return _with_batch(call) if is_batch(call.node) else _with_running(call)
 
 
@@ -49,8 +53,8 @@ def _with_batch(call: Call) -> Drafts | None:
 
 
 def _grad_input(call: Call, _block: Block) -> Drafts | None:
-    if call.order is not Order.PIXELS:
-        return None
+    if call.order is Order.SAMPLES:
+        return norms_by_samples.grad_input(call)
     if is_batch(call.node):
         return _grad_with_batch(call)
     gradient, variance, weight = call.inputs
@@ -97,8 +101,8 @@ def _sums(call: Call, sums: list[Array], room: Room) -> Drafts | None:
 
 
 def _grad_weight(call: Call, _block: Block) -> Drafts | None:
-    if call.order is not Order.PIXELS:
-        return None
+    if call.order is Order.SAMPLES:
+        return norms_by_samples.grad_weight(call)
     gradient, x, *statistics = call.inputs
     (output,), room = call.outputs, Room(call)
     mean, variance = statistics[0] if is_batch(call.node) else statistics

@@ -1,10 +1,16 @@
-"""Convolutions of images by pixels or by channels; the way a plan names is followed where it matters."""
+"""Convolutions of images by pixels or by channels; the way a plan names is followed where it matters.
 
+`by_samples` has those of images as their shapes say.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hedgerow_agent.core.kernels.call import Array, Call
-from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
+from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Encoder, Room
+from hedgerow_agent.core.native.encoders import by_samples
 from hedgerow_agent.core.native.encoders.dense import Shape, product, products, strands_of
+from hedgerow_agent.core.native.encoders.elementwise import add_repeated
 from hedgerow_agent.core.native.encoders.layout import copy
 from hedgerow_agent.core.native.encoders.pooling import window_sizes
 from hedgerow_plans.graph.ir import Order
@@ -80,7 +86,7 @@ def _layer(call: Call, which: tuple[str, str, str]) -> _Layer | None:
     places = {"first": (call.inputs[0], call.input_orders[:1]), "second": (call.inputs[1], call.input_orders[1:2])}
     places["made"] = (call.outputs[0], call.output_orders[:1])
     (image, image_order), (weight, weight_order), (result, result_order) = (places[name] for name in which)
-    if call.order is Order.SAMPLES or weight.shape[2] * weight.shape[3] > _MOST_POSITIONS:
+    if weight.shape[2] * weight.shape[3] > _MOST_POSITIONS:
         return None
     return _Layer(call, image, weight, result, image_order[0], weight_order[0], result_order[0], Room(call))
 
@@ -93,7 +99,7 @@ def _forward(call: Call, _block: Block) -> Drafts | None:
     if layer.image_order is Order.CHANNELS:
         return _forward_by_channels(layer, bias)
     if layer.way is Way.DEPTHWISE:
-        return _depthwise_forward(layer) if bias is None else None
+        return _depthwise_forward(layer, bias)
     if layer.pointwise:
         shape = Shape(layer.pixels, layer.outputs, layer.channels, turn_b=True)
         return (product(layer.image, layer.weight, layer.result, shape, bias),)
@@ -192,13 +198,14 @@ def _depthwise(layer: _Layer, op: str, operands: tuple[Array, ...], units: int, 
     return Draft(op, operands, sizes, units, layer.result.size * positions // 2)
 
 
-def _depthwise_forward(layer: _Layer) -> Drafts | None:
+def _depthwise_forward(layer: _Layer, bias: Array | None) -> Drafts | None:
     turned = _numbers(layer)
     if turned is None:
         return None
     numbers, turn = turned
     operands = (layer.image, numbers, layer.result)
-    return turn, _depthwise(layer, "depthwise_forward", operands, layer.result.shape[2])
+    forward = _depthwise(layer, "depthwise_forward", operands, layer.result.shape[2])
+    return (turn, forward) if bias is None else (turn, forward, add_repeated(layer.result, bias, layer.result))
 
 
 def _depthwise_grad_input(layer: _Layer) -> Drafts | None:
@@ -292,4 +299,12 @@ def _winograd_grad_weight(layer: _Layer) -> Drafts:
     )
 
 
-ENCODERS = {"conv2d": _forward, "conv2d_grad_input": _grad_input, "conv2d_grad_weight": _grad_weight}
+def _by_order(plain: Callable[[Call], Drafts | None], other: Encoder) -> Encoder:
+    return lambda call, block: plain(call) if call.order is Order.SAMPLES else other(call, block)
+
+
+ENCODERS = {
+    "conv2d": _by_order(by_samples.forward, _forward),
+    "conv2d_grad_input": _by_order(by_samples.grad_input, _grad_input),
+    "conv2d_grad_weight": _by_order(by_samples.grad_weight, _grad_weight),
+}

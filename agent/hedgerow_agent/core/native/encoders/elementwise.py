@@ -59,10 +59,14 @@ def _gelu(call: Call, _block: Block) -> Drafts:
     return (draft,)
 
 
-def _add_parameter(call: Call, _block: Block) -> Drafts:
-    x, added = call.inputs
+def add_repeated(x: Array, added: Array, output: Array) -> Draft:
+    """Return x with something added to each of its pieces of the same size."""
     sizes = (x.size // added.size, added.size)
-    return (Draft("add_repeated", (x, added, *call.outputs), sizes, sizes[0], 2 * x.size),)
+    return Draft("add_repeated", (x, added, output), sizes, sizes[0], 2 * x.size)
+
+
+def _add_parameter(call: Call, _block: Block) -> Drafts:
+    return (add_repeated(*call.inputs, *call.outputs),)
 
 
 def _zero(call: Call, _block: Block) -> Drafts:
