@@ -91,6 +91,7 @@ int main(int count, char **words) {
             continue;
         printf("instruction set %s\n", hedgerow_instruction_set());
         test_products();
+        test_training_kernels();
         test_hostile_programs();
         test_small_random_programs();
         for (int at = 1; at < count; at++)

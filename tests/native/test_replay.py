@@ -16,6 +16,8 @@ from hedgerow_agent.core.native.segments import NativeBackend
 from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Program
+from hedgerow_plans.training.clipping import ByGlobalNorm
+from hedgerow_plans.training.optimizers import Adam8bit
 from support.native_records import REDUCED, program_of_workload
 from support.programs import program_of, with_keep_all
 from support.sampling import repetitions, sample
@@ -54,6 +56,13 @@ def test_two_threads_give_the_bits_of_one(library: Library, name: str) -> None:
     wanted = trained(program, name, alone)
     assert trained(program, name, library) == wanted
     assert wanted != Executor(program, {}, 0).resident_state()
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_two_threads_clip_by_the_norm_that_one_finds(library: Library, name: str) -> None:
+    program = program_of_workload(REDUCED[name], Adam8bit(), ByGlobalNorm(0.01))
+    alone = replace(library, handle=cast("ctypes.CDLL", OnOneThread(library.handle)))
+    assert trained(program, name, library) == trained(program, name, alone)
 
 
 BATCH = 6
