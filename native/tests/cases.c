@@ -1,8 +1,8 @@
 /* Replays kernels that another machine has recorded, on the very inputs it had, and compares what they write.
  *
  * A file is a count and so many cases. A case is the operator's name (32 bytes), its record, and a count of regions,
- * each with its bytes, whether they are floats, and its content before and after. Numbers are little-endian, as every
- * machine that a wheel is built for has them.
+ * each with its bytes, the bytes of one real number in it (0: they are none), and its content before and after. Numbers
+ * are little-endian, as every machine that a wheel is built for has them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,14 +24,19 @@ static int64_t take_number(FILE *file) {
     return number;
 }
 
-/* How far floats are from what was recorded, as a share of the largest of them. */
-static double distance(const float *found, const float *recorded, int64_t count) {
+static double real_number(const void *numbers, int64_t at, int64_t bytes) {
+    return bytes == sizeof(double) ? ((const double *)numbers)[at] : (double)((const float *)numbers)[at];
+}
+
+/* How far real numbers are from what was recorded, as a share of the largest of them. */
+static double distance(const char *found, const char *recorded, int64_t count, int64_t bytes) {
     double worst = 0, largest = 1e-30;
     for (int64_t at = 0; at < count; at++) {
-        if (memcmp(&found[at], &recorded[at], sizeof *found) == 0)
+        if (memcmp(found + at * bytes, recorded + at * bytes, (size_t)bytes) == 0)
             continue;
-        worst = fmax(worst, isfinite(found[at]) ? fabs((double)found[at] - recorded[at]) : INFINITY);
-        largest = fmax(largest, fabs((double)recorded[at]));
+        double mine = real_number(found, at, bytes), theirs = real_number(recorded, at, bytes);
+        worst = fmax(worst, isfinite(mine) ? fabs(mine - theirs) : INFINITY);
+        largest = fmax(largest, fabs(theirs));
     }
     return worst / largest;
 }
@@ -42,13 +47,13 @@ static void run_case(FILE *file) {
     hedgerow_region regions[HEDGEROW_OPERANDS];
     hedgerow_refusal refusal;
     void *after[HEDGEROW_OPERANDS];
-    int64_t floats[HEDGEROW_OPERANDS];
+    int64_t real[HEDGEROW_OPERANDS];
     take(file, name, sizeof name);
     take(file, &record, sizeof record);
     int64_t count = take_number(file);
     for (int64_t at = 0; at < count; at++) {
         int64_t bytes = take_number(file);
-        floats[at] = take_number(file);
+        real[at] = take_number(file);
         regions[at] = (hedgerow_region){malloc((size_t)bytes), bytes, 1};
         after[at] = malloc((size_t)bytes);
         take(file, regions[at].base, (size_t)bytes);
@@ -60,8 +65,8 @@ static void run_case(FILE *file) {
     if (program != NULL)
         hedgerow_run(program, 2);
     for (int64_t at = 0; at < count; at++) {
-        if (program != NULL && floats[at]) {
-            double off = distance(regions[at].base, after[at], regions[at].bytes / 4);
+        if (program != NULL && real[at]) {
+            double off = distance(regions[at].base, after[at], regions[at].bytes / real[at], real[at]);
             expect(off <= 1e-4, "recorded %s: region %d is off by %g of its largest", name, (int)at, off);
         } else if (program != NULL)
             expect(memcmp(regions[at].base, after[at], (size_t)regions[at].bytes) == 0,

@@ -93,6 +93,7 @@ int main(int count, char **words) {
         test_by_samples();
         test_sample_norms();
         test_products();
+        test_training_kernels();
         test_hostile_programs();
         test_small_random_programs();
         for (int at = 1; at < count; at++)

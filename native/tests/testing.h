@@ -29,6 +29,9 @@ int bench_try(bench *b, int op);
 /* Run the kernels that a file tells of, and expect what it says they wrote. */
 void test_recorded_cases(const char *path);
 
+/* Try the kernels of losses, norms and updates. */
+void test_training_kernels(void);
+
 uint32_t random_word(void);
 float random_float(void);
 void expect(int fine, const char *sentence, ...) __attribute__((format(printf, 2, 3)));

@@ -54,9 +54,15 @@ def test_all_mutants_were_tried_and_most_of_them_refused(answer: Mapping[str, An
     assert answer["refused"] > MUTANTS / 2
 
 
-def test_every_real_record_runs_and_mutants_reach_most_kernels(answer: Mapping[str, Any], library: Library) -> None:
-    assert answer["run"] > answer["real"]  # the unchanged ones, and some that were changed
-    assert len(answer["operators"]) > 0.9 * len(library.operators)
+def test_every_real_record_runs_and_some_that_were_changed(answer: Mapping[str, Any]) -> None:
+    assert answer["run"] > answer["real"]
+    assert set(answer["operators"]) >= set(answer["encoded"])
+
+
+def test_every_kernel_is_reached_by_what_encoders_make_of_small_programs(
+    answer: Mapping[str, Any], library: Library
+) -> None:
+    assert set(answer["encoded"]) == set(library.operators)
 
 
 def test_one_wrong_record_keeps_all_others_from_running(library: Library) -> None:

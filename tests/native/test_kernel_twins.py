@@ -1,7 +1,6 @@
 """Every kernel of the library computes what its numpy twin does, over generated shapes and in every order it takes."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,38 +11,14 @@ from hypothesis import strategies as st
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.native.library import Library
 from hedgerow_plans.graph import table
-from hedgerow_plans.graph.ir import Attribute, DType, Node, Order, Role, Tensor
+from hedgerow_plans.graph.ir import Attribute, DType, Node, Order, Tensor
 from hedgerow_plans.graph.ops.convolution_ways import Way
 from support.convolutions import Case, dense, depthwise, in_orders, weight_order, winograd
 from support.gradients import parameter, sample, seeds
 from support.native_calls import Twins
-
-MOST = {
-    "gelu": 1e-6,
-    "tanh": 4e-7,
-    "sigmoid": 4e-7,
-    "softmax": 4e-7,
-    "cross_entropy": 2e-6,
-    "batch_norm": 4e-6,
-    "layer_norm": 4e-6,
-    "rms_norm": 4e-6,
-    "adam": 1e-6,
-    "conv2d": 2e-6,
-    "conv2d_grad_input": 2e-6,
-    "conv2d_grad_weight": 2e-6,
-}
-"""The largest distance to numpy in 64 bits beyond twice that of numpy in 32, of the largest number of a result or of 1.
-
-Of operators that are not named it is the following."""
-MOST_OF_OTHERS = 4e-6
+from support.twin_tests import compares, compares_each, judge, orders
 
 sizes, batches = st.integers(1, 40), st.integers(1, 5)
-orders = st.sampled_from((Order.SAMPLES, Order.PIXELS, Order.CHANNELS))
-
-
-def judge(distances: Mapping[str, float]) -> None:
-    for op, distance in distances.items():
-        assert distance <= MOST.get(op, MOST_OF_OTHERS), (op, distance)
 
 
 def check_convolution(library: Library, case: Case, way: Way, lying: tuple[Order, Order, Order], seed: int) -> None:
@@ -71,21 +46,25 @@ def check_convolution(library: Library, case: Case, way: Way, lying: tuple[Order
         judge({node.op: twins.compare(node, tensors, arrays)})
 
 
+@compares("conv2d", "conv2d_grad_input", "conv2d_grad_weight")
 @given(case=dense(), seed=seeds)
 def test_convolutions_by_taps(library: Library, case: Case, seed: int) -> None:
     check_convolution(library, case, Way.TAPS, (Order.PIXELS, weight_order(case), Order.PIXELS), seed)
 
 
+@compares("conv2d", "conv2d_grad_input", "conv2d_grad_weight")
 @given(case=dense(), result=st.sampled_from((Order.CHANNELS, Order.PIXELS)), seed=seeds)
 def test_convolutions_by_channels(library: Library, case: Case, result: Order, seed: int) -> None:
     check_convolution(library, case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, result), seed)
 
 
+@compares("conv2d", "conv2d_grad_input", "conv2d_grad_weight")
 @given(case=depthwise(), seed=seeds)
 def test_depthwise_convolutions(library: Library, case: Case, seed: int) -> None:
     check_convolution(library, case, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), seed)
 
 
+@compares("conv2d", "conv2d_grad_input", "conv2d_grad_weight")
 @given(case=winograd(), seed=seeds)
 def test_winograd(library: Library, case: Case, seed: int) -> None:
     check_convolution(library, case, Way.WINOGRAD, (Order.PIXELS, Order.TAPS, Order.PIXELS), seed)
@@ -111,6 +90,7 @@ def test_layers_by_channels_that_take_several_panels(library: Library, result: O
     check_convolution(library, case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, result), 1)
 
 
+@compares("linear", "linear_grad_input", "linear_grad_weight", "bias_grad")
 @given(batch=batches, inputs=sizes, outputs=sizes, bias=st.booleans(), seed=seeds)
 def test_fully_connected_layers(
     library: Library, *, batch: int, inputs: int, outputs: int, bias: bool, seed: int
@@ -133,10 +113,15 @@ def test_large_products_by_blas_and_by_our_own(library: Library, with_blas: bool
         library.use_blas(library.blas)
 
 
-ACTIVATIONS = ("relu", "relu6", "sigmoid", "tanh", "silu", "hswish", "gelu")
-
-
-@pytest.mark.parametrize("op", ACTIVATIONS)
+@compares_each(
+    relu=("relu_grad",),
+    relu6=("relu_grad",),
+    sigmoid=("sigmoid_grad",),
+    tanh=("tanh_grad",),
+    silu=("silu_grad",),
+    hswish=("hswish_grad",),
+    gelu=("mul",),
+)
 @given(batch=batches, channels=sizes, side=st.integers(1, 7), order=orders, saved=st.booleans(), seed=seeds)
 def test_activations(
     library: Library, op: str, *, batch: int, channels: int, side: int, order: Order, saved: bool, seed: int
@@ -153,7 +138,7 @@ def test_activations(
     judge(Twins(library, batch).check(node, (x,), seed, given_x, lying))
 
 
-@pytest.mark.parametrize("op", ["add", "mul"])
+@compares_each(add=("scale",), mul=("mul",))
 @given(batch=batches, channels=sizes, order=orders, seed=seeds)
 def test_sums_and_products_of_images(
     library: Library, op: str, *, batch: int, channels: int, order: Order, seed: int
@@ -163,6 +148,7 @@ def test_sums_and_products_of_images(
     judge(Twins(library, batch).check(node, tensors, seed, {}, order if op == "add" else Order.SAMPLES))
 
 
+@compares("batch_norm", "batch_norm_grad_input", "batch_norm_grad_weight")
 @given(batch=batches, channels=sizes, side=st.integers(2, 9), own=st.booleans(), seed=seeds)
 def test_batch_norm_by_pixels(library: Library, *, batch: int, channels: int, side: int, own: bool, seed: int) -> None:
     names = ("weight", "bias") if own else ("weight", "bias", "mean", "variance")
@@ -174,19 +160,21 @@ def test_batch_norm_by_pixels(library: Library, *, batch: int, channels: int, si
     judge(Twins(library, batch).check(node, tensors, seed, {} if own else given_ones, Order.PIXELS))
 
 
+@compares("bias_grad")
 @given(batch=batches, channels=sizes, side=st.integers(2, 9), order=orders, seed=seeds)
 def test_gradients_of_biases_of_images(
     library: Library, *, batch: int, channels: int, side: int, order: Order, seed: int
 ) -> None:
-    if order is Order.SAMPLES:
-        order = Order.PIXELS
     twins, dy = Twins(library, batch), replace(sample("dy", channels, side, side), order=order)
     node = Node("db", "bias_grad", ("dy",), ("db",))
     array = np.random.default_rng(seed).standard_normal((batch, channels, side, side)).astype(np.float32)
     judge({"bias_grad": twins.compare(node, {"dy": dy}, {"dy": array})})
 
 
-@pytest.mark.parametrize("op", ["layer_norm", "rms_norm"])
+@compares_each(
+    layer_norm=("layer_norm_grad_input", "layer_norm_grad_weight", "layer_norm_grad_bias"),
+    rms_norm=("rms_norm_grad_input", "rms_norm_grad_weight"),
+)
 @given(batch=batches, width=st.integers(2, 70), saved=st.booleans(), seed=seeds)
 def test_norms_over_rows(library: Library, op: str, *, batch: int, width: int, saved: bool, seed: int) -> None:
     names = ("weight", "bias") if op == "layer_norm" else ("weight",)
@@ -195,12 +183,14 @@ def test_norms_over_rows(library: Library, op: str, *, batch: int, width: int, s
     judge(Twins(library, batch).check(node, tensors, seed, {}, Order.SAMPLES))
 
 
+@compares("softmax", "softmax_grad")
 @given(batch=batches, width=sizes, seed=seeds)
 def test_softmax(library: Library, batch: int, width: int, seed: int) -> None:
     node = Node("y", "softmax", ("x",), ("y",))
     judge(Twins(library, batch).check(node, (sample("x", 3, width),), seed, {}, Order.SAMPLES))
 
 
+@compares("multi_head_attention", "attention_grad_scores", "attention_grad_values")
 @given(
     batch=batches,
     heads=st.integers(1, 3),
@@ -215,7 +205,7 @@ def test_attention(library: Library, *, batch: int, heads: int, width: int, quer
     judge(Twins(library, batch).check(node, tensors, seed, {}, Order.SAMPLES))
 
 
-@pytest.mark.parametrize("op", ["max_pool2d", "avg_pool2d"])
+@compares_each(max_pool2d=("max_pool2d_grad",), avg_pool2d=("avg_pool2d_grad",))
 @given(case=dense(), order=orders, seed=seeds)
 def test_pooling(library: Library, op: str, case: Case, order: Order, seed: int) -> None:
     kernel, padding = case.weight[2:], (case.weight[2] // 2, case.weight[3] // 2)
@@ -229,6 +219,7 @@ def test_pooling(library: Library, op: str, case: Case, order: Order, seed: int)
     judge(Twins(library, case.samples).check(node, (sample("x", *case.image),), seed, {}, allowed))
 
 
+@compares("global_avg_pool", "global_avg_pool_grad")
 @given(batch=batches, channels=sizes, side=st.integers(1, 9), order=orders, seed=seeds)
 def test_means_of_whole_channels(
     library: Library, *, batch: int, channels: int, side: int, order: Order, seed: int
@@ -237,6 +228,7 @@ def test_means_of_whole_channels(
     judge(Twins(library, batch).check(node, (sample("x", channels, side, side),), seed, {}, order))
 
 
+@compares("cross_entropy", "cross_entropy_grad")
 @given(batch=batches, classes=st.integers(2, 40), seed=seeds)
 def test_cross_entropy(library: Library, batch: int, classes: int, seed: int) -> None:
     labels = Tensor("labels", (), DType.INT32)
@@ -245,76 +237,10 @@ def test_cross_entropy(library: Library, batch: int, classes: int, seed: int) ->
     judge(Twins(library, batch).check(node, (sample("x", classes), labels), seed, chosen, Order.SAMPLES))
 
 
+@compares("embedding", "embedding_grad")
 @given(batch=batches, width=sizes, rows=st.integers(1, 50), seed=seeds)
 def test_tables_that_tokens_choose_from(library: Library, batch: int, width: int, rows: int, seed: int) -> None:
     tokens = Tensor("tokens", (7,), DType.INT32)
     node = Node("y", "embedding", ("tokens", "table"), ("y",))
     chosen = {"tokens": np.random.default_rng(seed).integers(0, rows, (batch, 7)).astype(np.int32)}
     judge(Twins(library, batch).check(node, (tokens, parameter("table", rows, width)), seed, chosen, Order.SAMPLES))
-
-
-def trained(name: str, *shape: int) -> Tensor:
-    return Tensor(name, shape, batched=False, role=Role.TRAINABLE)
-
-
-def state(name: str, *shape: int) -> Tensor:
-    return Tensor(name, shape, batched=False, role=Role.STATE)
-
-
-@given(
-    size=st.integers(1, 5000),
-    momentum=st.sampled_from((0.0, 0.9)),
-    decay=st.sampled_from((0.0, 0.1)),
-    clipped=st.booleans(),
-    seed=seeds,
-)
-def test_sgd(library: Library, *, size: int, momentum: float, decay: float, clipped: bool, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    names = ("p", "v") if momentum else ("p",)
-    tensors = {"p": trained("p", size), "v": state("v", size), "g": parameter("g", size)}
-    attributes = {"momentum": momentum, "weight_decay": decay, **({"clip": 0.3} if clipped else {})}
-    node = Node("sgd", "sgd", ("g",), (), names, attributes=attributes)
-    arrays = {name: rng.standard_normal(size).astype(np.float32) for name in tensors}
-    judge({"sgd": Twins(library, 1).compare(node, tensors, arrays)})
-
-
-@given(size=st.integers(1, 5000), decay=st.sampled_from((0.0, 0.1)), steps=st.integers(0, 50), seed=seeds)
-def test_adam(library: Library, size: int, decay: float, steps: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    tensors = {"p": trained("p", size), "g": parameter("g", size), "m": state("m", size), "v": state("v", size)}
-    tensors["t"] = Tensor("t", (), DType.INT32, batched=False, role=Role.STATE)
-    node = Node("adam", "adam", ("g", "t"), (), ("p", "m", "v"), attributes={"weight_decay": decay})
-    arrays: dict[str, Array] = {name: rng.random(size).astype(np.float32) for name in ("p", "m", "v", "g")}
-    arrays["t"] = np.array(steps, np.int32)
-    judge({"adam": Twins(library, 1).compare(node, tensors, arrays)})
-
-
-@given(batch=batches, channels=sizes, side=st.integers(1, 6), source=orders, target=orders, seed=seeds)
-def test_copies_into_another_order(
-    library: Library, *, batch: int, channels: int, side: int, source: Order, target: Order, seed: int
-) -> None:
-    tensors = {
-        "x": replace(sample("x", channels, side, 4), order=source),
-        "y": replace(sample("y", channels, side, 4), order=target),
-    }
-    array = np.random.default_rng(seed).standard_normal((batch, channels, side, 4)).astype(np.float32)
-    node = Node("y", "reorder", ("x",), ("y",))
-    assert Twins(library, batch).compare(node, tensors, {"x": array}) == 0
-
-
-@pytest.mark.parametrize("with_blas", [True, False])
-@given(batch=batches, inputs=sizes, outputs=sizes, seed=seeds)
-def test_gradients_that_go_straight_into_a_weight(
-    library: Library, *, with_blas: bool, batch: int, inputs: int, outputs: int, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    tensors = {"w": trained("w", outputs, inputs), "dy": sample("dy", outputs), "x": sample("x", inputs)}
-    node = Node("sgd", "sgd_linear", ("dy", "x"), (), ("w",))
-    arrays = {
-        name: rng.standard_normal(tensor.full_shape(batch)).astype(np.float32) for name, tensor in tensors.items()
-    }
-    library.use_blas(library.blas if with_blas else None)
-    try:
-        judge({"sgd_linear": Twins(library, batch).compare(node, tensors, arrays)})
-    finally:
-        library.use_blas(library.blas)

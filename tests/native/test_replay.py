@@ -19,6 +19,8 @@ from hedgerow_agent.core.native.segments import NativeBackend
 from hedgerow_plans.methods.catalogue import Full, Lora, Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Program
+from hedgerow_plans.training.clipping import ByGlobalNorm
+from hedgerow_plans.training.optimizers import Adam8bit
 from support.native_records import REDUCED, program_of_workload
 from support.programs import make_program, program_of, with_keep_all
 from support.sampling import repetitions, sample
@@ -76,6 +78,13 @@ def test_a_forked_process_goes_on_without_the_threads_it_left_behind(library: Li
     if child == 0:
         os._exit(0 if trained(program, "cnn", library) == wanted else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_two_threads_clip_by_the_norm_that_one_finds(library: Library, name: str) -> None:
+    program = program_of_workload(REDUCED[name], Adam8bit(), ByGlobalNorm(0.01))
+    alone = replace(library, handle=cast("ctypes.CDLL", OnOneThread(library.handle)))
+    assert trained(program, name, library) == trained(program, name, alone)
 
 
 BATCH = 6

@@ -6,10 +6,12 @@ reads the answer as JSON; a crash or an alarm is an answer as well, and the last
 """
 
 import ctypes
+import itertools
 import json
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,8 +117,17 @@ def describe(library: Library, record: Record) -> str:
     return f"{name_of(library, record.op)} sizes {sizes} cuts {cuts} operands {operands}"
 
 
+def evenly(records: list[Record], count: int, source: random.Random) -> Iterator[Record]:
+    """Yield so many of some records, of each operator as many as of any other."""
+    by_operator: dict[int, list[Record]] = {}
+    for record in records:
+        by_operator.setdefault(record.op, []).append(record)
+    for _, same in zip(range(count), itertools.cycle(by_operator.values()), strict=False):
+        yield source.choice(same)
+
+
 def main(words: list[str]) -> int:
-    """Offer as many mutants as asked for, evenly of all real records."""
+    """Offer every real record, and as many mutants as asked for."""
     library = load(Path(words[0]))
     if isinstance(library, Unavailable):
         sys.stderr.write(library.reason)
@@ -124,15 +135,16 @@ def main(words: list[str]) -> int:
     source, count, outcome = random.Random(int(words[1])), int(words[2]), Outcome()
     noise: Bytes = np.random.default_rng(int(words[1])).integers(0, 256, 1 << 16, dtype=np.uint8)
     records = records_of(library, MOST_OPERAND_BYTES)
-    source.shuffle(records)
-    for number, record in enumerate(records):
+    for record in records:
         trial = Trial(library, record, noise, outcome)
         trial.offer(trial.record, -1)
-        for _ in range(count * (number + 1) // len(records) - count * number // len(records)):
-            read_only = source.randrange(10) if source.random() < 0.1 else -1
-            trial.offer(mutant(source, trial.record, len(library.operators)), read_only)
+    for record in evenly(records, count, source):
+        trial, read_only = Trial(library, record, noise, outcome), source.randrange(10) if source.random() < 0.1 else -1
+        trial.offer(mutant(source, trial.record, len(library.operators)), read_only)
     answer = {"refused": outcome.refused, "run": outcome.run, "strayed": outcome.strayed[:5]}
-    print(json.dumps({**answer, "operators": sorted(outcome.operators), "real": len(records)}))
+    encoded = {name_of(library, record.op) for record in records}
+    answer |= {"operators": sorted(outcome.operators), "encoded": sorted(encoded), "real": len(records)}
+    print(json.dumps(answer))
     return 0
 
 

@@ -10,12 +10,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hedgerow_agent.core.kernels import bind
-from hedgerow_agent.core.kernels.call import Array, Bound, Call, Runtime, stored
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, Rows, Runtime, stored
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import DType, Graph, Node, Section, Tensor
 from hedgerow_plans.graph.operator import Backward
 
 GUARD_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What chance depends on: the job's seed, the step, and which samples of the data a micro-batch has."""
+
+    seed: int = 0
+    step: int = 0
+    rows: Rows | None = None  # None: the first ones
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Laboratory:
     rubbish: int = 0xFF  # NaN in both float types
     scratch_reached: dict[str, tuple[int, int]] = field(default_factory=dict)  # by node: end of change, promise
     bind: Callable[[Call], Bound] = bind  # to numpy's kernels, unless another backend is tried
+    now: Moment = Moment()
 
     def run(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Run one node and return its outputs by name."""
@@ -34,7 +44,8 @@ class Laboratory:
         outputs = {name: self._rubbish(known[name]) for name in node.outputs}
         scratch = self.scratch(node, known)
         runtime = Runtime(1.0, {"x": arrays.get("x", np.zeros(0)), "y": arrays.get("labels", np.zeros(0))})
-        runtime.rows = slice(0, self.micro_batch)
+        runtime.rows = slice(0, self.micro_batch) if self.now.rows is None else self.now.rows
+        runtime.seed, runtime.step = self.now.seed, self.now.step
         lying = {name: self._lying(known[name], arrays[name]) for name in node.reads}
         look = {name: _seen(node, known[name], array) for name, array in {**lying, **outputs}.items()}
         inputs, made, updates = (

@@ -12,10 +12,13 @@ from hedgerow_plans.graph import table
 from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
 from hedgerow_plans.graph.ops.orders import is_image
-from support.kernel_calls import Laboratory, gradient_node
+from support.kernel_calls import Laboratory, Moment, gradient_node
 
 NOWHERE = np.zeros(64, np.uint8)
 """An arena in which nothing lies: every array is a region of its own, so that steps outside are refused."""
+
+COMPARED: set[str] = set()
+"""Operators that were compared since somebody emptied this."""
 
 
 class UnsupportedError(Exception):
@@ -36,6 +39,20 @@ def native_bind(library: Library, parts: int = 2) -> Callable[[Call], Bound]:
 
 
 @dataclass(frozen=True)
+class Made:
+    """What became of a node's outputs and updates: in numpy with 64 and with 32 bits, and in the library."""
+
+    wanted: Mapping[str, Array]
+    usual: Mapping[str, Array]
+    found: Mapping[str, Array]
+
+    def distance(self, name: str) -> float:
+        """Return how much further than twice numpy's distance the library is from 64 bits."""
+        wanted = self.wanted[name]
+        return _distance(self.found[name], wanted) - 2 * _distance(self.usual[name], wanted)
+
+
+@dataclass(frozen=True)
 class Twins:
     """A node run by both backends on the same numbers: numpy in 64 bits, the library in 32."""
 
@@ -47,8 +64,14 @@ class Twins:
 
         Twice of what numpy itself is off in 32 bits is not counted: a norm over two numbers is mostly cancellation.
         """
+        made = self.made(node, tensors, arrays)
+        return max(made.distance(name) for name in made.wanted)
+
+    def made(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> Made:
+        """Run a node three times."""
         exact = Laboratory(self.micro_batch, "float64")
         fast = Laboratory(self.micro_batch, "float32", bind=native_bind(self.library))
+        COMPARED.add(node.op)
         wide = {name: self._as(tensors[name], arrays[name], np.float64) for name in node.reads}
         narrow = {name: self._as(tensors[name], arrays[name], np.float32) for name in node.reads}
         plain = {name: array.copy() for name, array in narrow.items()}
@@ -56,7 +79,21 @@ class Twins:
         usual = Laboratory(self.micro_batch, "float32").run(node, tensors, plain) | {n: plain[n] for n in node.updates}
         found = fast.run(node, tensors, narrow) | {name: narrow[name] for name in node.updates}
         assert fast.scratch_reached[node.name][0] <= fast.scratch_reached[node.name][1]
-        return max(_distance(found[name], wanted[name]) - 2 * _distance(usual[name], wanted[name]) for name in wanted)
+        return Made(wanted, usual, found)
+
+    def differing(
+        self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array], now: Moment
+    ) -> dict[str, tuple[Array, Array]]:
+        """Return what numpy in 32 bits and the library made of a node where any bit differs."""
+        usual = Laboratory(self.micro_batch, "float32", now=now)
+        fast = replace(usual, bind=native_bind(self.library))
+        COMPARED.add(node.op)
+        made = []
+        for lab in (usual, fast):
+            own = {name: arrays[name].copy() for name in node.reads}
+            made.append(lab.run(node, tensors, own) | {name: own[name] for name in node.updates})
+        pairs = {name: (made[0][name], made[1][name]) for name in made[0]}
+        return {name: (one, other) for name, (one, other) in pairs.items() if one.tobytes() != other.tobytes()}
 
     def _as(self, tensor: Tensor, array: Array, dtype: type[np.floating]) -> Array:
         return array.astype(dtype) if tensor.dtype is DType.FLOAT32 else array.copy()

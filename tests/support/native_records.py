@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from bench_core.programs import request
 from bench_core.workloads import WORKLOADS, Workload
 from hedgerow_agent.core.executor import Executor
@@ -12,12 +14,15 @@ from hedgerow_agent.core.kernels.call import Array, Bound, Call
 from hedgerow_agent.core.native.layout import Record
 from hedgerow_agent.core.native.library import Library
 from hedgerow_agent.core.native.segments import NativeBackend, Segment
+from hedgerow_agent.core.samples import Targets, sample_shape
 from hedgerow_plans.graph.builder import Builder
-from hedgerow_plans.graph.ir import Graph
-from hedgerow_plans.methods.catalogue import Full
-from hedgerow_plans.plan import Program
-from hedgerow_plans.program import build_program
-from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
+from hedgerow_plans.graph.ir import Graph, Init
+from hedgerow_plans.methods.catalogue import Full, TinyOl
+from hedgerow_plans.plan import Infeasible, Program
+from hedgerow_plans.program import ProgramRequest, build_program
+from hedgerow_plans.training.clipping import ByGlobalNorm, Clipping
+from hedgerow_plans.training.forward_only import NAME
+from hedgerow_plans.training.optimizers import Adam, Adam8bit, Optimizer, Sgd
 from support.layer_networks import CASES
 from support.programs import program_of
 from support.small_budgets import programs_for_small_budgets
@@ -53,21 +58,69 @@ class Recorder(NativeBackend):
         return super().bind(steps, arena)
 
 
-def program_of_workload(workload: Workload, optimizer: Optimizer | None = None) -> Program:
+def program_of_workload(
+    workload: Workload, optimizer: Optimizer | None = None, clipping: Clipping | None = None
+) -> Program:
     """Plan a workload with memory to spare, as the benchmark does; its optimiser is plain SGD unless one is given."""
-    program = build_program(replace(request(workload), optimizer=optimizer or Sgd()), keep_going=lambda: False)
-    assert isinstance(program, Program)
-    return program
+    return _planned(replace(request(workload), optimizer=optimizer or Sgd(), clipping=clipping))
 
 
 def small_programs() -> list[Program]:
-    """Return programs that between them use most kernels, every one of them small."""
-    programs = [program_of_workload(workload) for workload in REDUCED.values()]
-    programs += [program_of(case.build(), Full(), 6, loss=case.loss) for case in CASES]
-    adam = replace(request(REDUCED["mlp"]), model="cnn-small", input_shape=None, optimizer=Adam())
-    trained = build_program(adam, keep_going=lambda: False)
-    assert isinstance(trained, Program)
-    return [*programs, program_of(_smooth(), Full(), 6), trained]
+    """Return programs that between them use every kernel, every one of them small."""
+    return [*(program_of_workload(workload) for workload in REDUCED.values()), *layer_programs()]
+
+
+def layer_programs() -> list[Program]:
+    """Return programs of the layers, losses, methods and optimisers that no workload has."""
+    programs = [program_of(case.build(), Full(), 6, loss=case.loss) for case in CASES]
+    programs += [program_of(_smooth(), method, 6) for method in (Full(), TinyOl())]
+    small = replace(request(REDUCED["mlp"]), model="cnn-small", input_shape=(1, 14, 14))
+    clipped = replace(small, optimizer=Adam8bit(), clipping=ByGlobalNorm(1.0))
+    return [
+        *programs,
+        program_of(_normed(), Full(), 6),
+        _planned(replace(small, optimizer=Adam())),
+        _planned(clipped),
+        forward_only(small),
+    ]
+
+
+def _planned(asked: ProgramRequest) -> Program:
+    program = build_program(asked, keep_going=lambda: False)
+    assert isinstance(program, Program), program
+    return program
+
+
+def forward_only(asked: ProgramRequest) -> Program:
+    """Return the program for the least memory that anything fits: it trains without a backward pass."""
+    refused = build_program(replace(asked, budget_bytes=1, floor_bytes=None), keep_going=lambda: False)
+    assert isinstance(refused, Infeasible)
+    program = _planned(replace(asked, budget_bytes=refused.needed_bytes, floor_bytes=None))
+    assert {rung.strategy for rung in program.rungs} == {NAME}
+    return program
+
+
+def batch_of(program: Program) -> tuple[Array, Array]:
+    """Return a batch of random samples and targets."""
+    shape, rng, count = sample_shape(program), np.random.default_rng(2), program.batch_size
+    x = (
+        rng.standard_normal((count, *shape.shape)).astype(np.float32)
+        if shape.tokens is None
+        else rng.integers(0, shape.tokens, (count, *shape.shape), dtype=np.int32)
+    )
+    if shape.targets is Targets.LABELS:
+        return x, rng.integers(0, shape.classes, count, dtype=np.int32)
+    return x, rng.random((count, *shape.output)).astype(np.float32)
+
+
+def _normed() -> Graph:
+    """Return a network of the norms that no workload has, with dropout behind them."""
+    build = Builder("normed")
+    x = build.conv2d("first", build.input((2, 7, 6)), 4)
+    weight = build.weight_standardisation("standard", build.parameter("ws", (8, 4, 3, 3), Init("normal", 0.3)))
+    x = build.group_norm("groups", build.node("second", "conv2d", (x, weight), padding=1), 2)
+    x = build.rms_norm("rms", build.dropout("drop", build.relu("relu", x), 0.3))
+    return build.graph(build.linear("logits", build.flatten("flat", x), 3))
 
 
 def _smooth() -> Graph:

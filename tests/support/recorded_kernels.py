@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from bench_core.core import samples
 from bench_core.programs import encoded_program
 from bench_core.workloads import WORKLOADS, Workload
@@ -20,6 +18,8 @@ from hedgerow_agent.core.native.layout import Record
 from hedgerow_agent.core.native.library import Library
 from hedgerow_agent.core.native.segments import NativeBackend, Segment, _Program, _reach
 from hedgerow_plans import codec
+from hedgerow_plans.plan import Program
+from support.native_records import batch_of, layer_programs
 
 SMALL: tuple[Workload, ...] = (
     replace(WORKLOADS["mlp"], batch_size=5),
@@ -38,7 +38,7 @@ class _Span:
 
     first: int
     end: int
-    is_floats: bool
+    real_bytes: int  # of one real number in it; 0: they are none
 
     def content(self) -> bytes:
         return ctypes.string_at(self.first, self.end - self.first)
@@ -58,13 +58,13 @@ class Recorder:
         return tuple(self._bound(step, arena) if isinstance(step, Call) else step for step in steps)
 
     def _bound(self, call: Call, arena: Array) -> Bound:
-        block, encode = Block(np.zeros(16, np.float32)[:1]), ENCODERS.get(call.node.op)
+        block, encode = Block(), ENCODERS.get(call.node.op)
         drafts = encode(call, block) if encode is not None else None
         if drafts is None:
             return bind(call)
 
         def run() -> None:
-            block.rate[0] = call.runtime.learning_rate
+            block.set(call.runtime)
             for draft in drafts:
                 self._run(draft, arena)
 
@@ -78,7 +78,7 @@ class Recorder:
         before = [span.content() for span in spans]
         program.run(1)
         regions = [
-            struct.pack("<qq", len(content), span.is_floats) + content + span.content()
+            struct.pack("<qq", len(content), span.real_bytes) + content + span.content()
             for span, content in zip(spans, before, strict=True)
         ]
         moved = bytes(_moved(record, draft, spans))
@@ -95,11 +95,11 @@ def _spans(draft: Draft) -> list[_Span]:
     merged: list[_Span] = []
     operands = [operand for operand in draft.operands if operand is not None]
     for operand in sorted(operands, key=lambda one: one.ctypes.data):
-        first, is_floats = operand.ctypes.data, operand.dtype == np.float32
-        span = _Span(first, first + _reach(operand), is_floats)
+        first, real_bytes = operand.ctypes.data, operand.itemsize if operand.dtype.kind == "f" else 0
+        span = _Span(first, first + _reach(operand), real_bytes)
         if merged and first < merged[-1].end:
             last = merged.pop()
-            span = _Span(last.first, max(last.end, span.end), last.is_floats and is_floats)
+            span = _Span(last.first, max(last.end, span.end), min(last.real_bytes, real_bytes))
         merged.append(span)
     return merged
 
@@ -117,13 +117,18 @@ def _moved(record: Record, draft: Draft, spans: list[_Span]) -> Record:
 
 
 def record_networks(library: Library, output: Path) -> set[str]:
-    """Train five networks by a step each and write down what their kernels did; return the operators' names."""
+    """Train networks by a step each and write down what their kernels did; return the operators' names."""
     recorder = Recorder(library)
     for workload in SMALL:
-        program = codec.decode(encoded_program(workload))
-        executor = Executor(program, {}, seed=3, backend=recorder)
-        executor.step(*samples(workload), 0.05)
-        executor.close()
+        _step(codec.decode(encoded_program(workload)), samples(workload), recorder)
+    for program in layer_programs():
+        _step(program, batch_of(program), recorder)
     cases = [case for kept in recorder.cases.values() for case in kept]
     output.write_bytes(struct.pack("<q", len(cases)) + b"".join(cases))
     return set(recorder.cases)
+
+
+def _step(program: Program, batch: tuple[Array, Array], recorder: Recorder) -> None:
+    executor = Executor(program, {}, seed=3, backend=recorder)
+    executor.step(*batch, 0.05)
+    executor.close()

@@ -9,7 +9,7 @@ import pytest
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.graph.ir import Section
+from hedgerow_plans.graph.ir import Order, Section
 from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Program
@@ -21,13 +21,14 @@ from hedgerow_plans.verify import verify_program
 
 BATCH = 12
 RATE = 0.05
+PLENTY = 1 << 40
 OPTIMIZERS: list[Optimizer] = [Sgd(), Sgd(0.9, 1e-4), Adam(), Adam8bit()]
 
 
 @cache
-def planned(optimizer: Optimizer, clipping: Clipping | None) -> Program:
+def planned(optimizer: Optimizer, clipping: Clipping | None, budget_bytes: int = 1 << 20) -> Program:
     request = ProgramRequest(
-        "cnn-small", Full(), optimizer, BATCH, "test", DeviceCosts(10**9, 1), 1 << 20, clipping=clipping
+        "cnn-small", Full(), optimizer, BATCH, "test", DeviceCosts(10**9, 1), budget_bytes, clipping=clipping
     )
     program = build_program(request)
     assert isinstance(program, Program)
@@ -41,9 +42,9 @@ def batch(scale: float = 1.0) -> tuple[Array, Array]:
     return x.astype(np.float32), rng.integers(0, 10, BATCH, dtype=np.int32)
 
 
-def gradients(clipping: Clipping | None, rung: int = 0) -> dict[str, Array]:
+def gradients(clipping: Clipping | None, budget_bytes: int = 1 << 20) -> dict[str, Array]:
     """Return what one plain step subtracts, divided by the rate."""
-    executor = Executor(planned(Sgd(), clipping), {}, seed=1, rung=rung)
+    executor = Executor(planned(Sgd(), clipping, budget_bytes), {}, seed=1)
     before = executor.delta()
     executor.step(*batch(), RATE)
     after = executor.delta()
@@ -69,6 +70,14 @@ def test_all_gradients_shrink_by_one_factor_to_the_norm() -> None:
     assert norm(shrunk) == pytest.approx(limit, rel=1e-3)
     for name, array in free.items():
         assert np.allclose(shrunk[name], array / 3, atol=1e-5)
+
+
+def test_with_memory_to_spare_the_norm_is_that_of_weights_in_other_orders_too() -> None:
+    limit = norm(gradients(None)) / 3
+    tuned = planned(Sgd(), ByGlobalNorm(limit), PLENTY)
+    assert {tensor.order for graph in tuned.graphs for tensor in graph.tensors} > {Order.SAMPLES}
+    lean, quick = gradients(ByGlobalNorm(limit)), gradients(ByGlobalNorm(limit), PLENTY)
+    assert all(np.allclose(quick[name], lean[name], atol=1e-5) for name in lean)
 
 
 def test_a_norm_within_the_limit_changes_no_bit() -> None:

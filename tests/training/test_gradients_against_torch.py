@@ -3,17 +3,13 @@
 PyTorch lives in a venv of its own, which `hack/bench-core` makes; where there is none there is nothing to compare with.
 """
 
-import os
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bench_core.core import samples
 from bench_core.exchange import by_position
-from bench_core.torch_venv import torch_folder, torch_python
 from bench_core.workloads import WORKLOADS, Workload
 from hedgerow_agent.core.initial import initial_value
 from hedgerow_agent.core.kernels.call import Array
@@ -24,12 +20,10 @@ from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Sgd
 from hedgerow_plans.tuning import tuned
 from support.kernel_calls import Laboratory
-from support.repository import ROOT
+from support.torchs_gradients import NO_TORCH, PYTHON, torchs_steps
 
 TOLERANCE = 1e-8
 PLENTY = 2**40
-PYTHON = torch_python(os.environ)
-NO_TORCH = f"There is no PyTorch in {torch_folder(os.environ)} to compare with; `make bench-core` installs it."
 
 
 def first_value(tensor: Tensor, rng: np.random.Generator) -> Array:
@@ -51,15 +45,6 @@ def our_step(
     return float(found["losses"].mean()), moved
 
 
-def torchs_step(workload: Workload, parameters: list[Array], batch: dict[str, Array], folder: Path) -> dict[str, Array]:
-    given: dict[str, Any] = {f"parameter{position}": value for position, value in enumerate(parameters)}
-    given.update(batch)
-    np.savez(folder / "given.npz", **given)
-    command = [str(PYTHON), "-m", "bench_core.peer_gradients", workload.network, "given.npz", "found.npz"]
-    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "hack")}, check=True)
-    return dict(np.load(folder / "found.npz"))
-
-
 @pytest.mark.skipif(PYTHON is None, reason=NO_TORCH)
 @pytest.mark.parametrize("name", ["resnet", "mobilenet", "encoder"])
 def test_gradients_are_torchs(name: str, tmp_path: Path) -> None:
@@ -68,7 +53,7 @@ def test_gradients_are_torchs(name: str, tmp_path: Path) -> None:
     arrays = {tensor.name: first_value(tensor, rng) for tensor in graph.resident()}
     x, labels = samples(workload)
     batch: dict[str, Array] = {"x": x if workload.vocabulary else x.astype(np.float64), "labels": labels}
-    theirs = torchs_step(workload, by_position(graph, arrays), batch, tmp_path)
+    (theirs,) = torchs_steps(workload, [by_position(graph, arrays)], batch, tmp_path)
     for budget_bytes in (0, PLENTY):  # as differentiating makes the graph, and as devices with memory run it
         loss, gradients = our_step(workload, graph, {**arrays, **batch}, budget_bytes)
         compare(loss, by_position(graph, gradients), theirs)

@@ -4,11 +4,16 @@
 #include "dense.c"
 #include "elementwise.c"
 #include "channels.c"
+#include "chance.c"
+#include "clipping.c"
+#include "groups.c"
 #include "loss.c"
 #include "masks.c"
 #include "moving.c"
 #include "pooling.c"
+#include "resampling.c"
 #include "rows.c"
+#include "standardise.c"
 #include "update.c"
 #include "by_pixels.c"
 #include "by_channels.c"
@@ -69,6 +74,10 @@ static const hedgerow_kernel KERNELS[] = {
     {"let_through", WRITES(2), check_let_through, run_let_through},
     {"cross_entropy", WRITES(2) | WRITES(3), check_cross_entropy, run_cross_entropy},
     {"cross_entropy_grad", WRITES(2), check_cross_entropy_grad, run_cross_entropy_grad},
+    {"mse", WRITES(2), check_compared, run_mse},
+    {"mse_grad", WRITES(2), check_two_to_one, run_mse_grad},
+    {"bce", WRITES(2), check_compared, run_bce},
+    {"bce_grad", WRITES(2), check_two_to_one, run_bce_grad},
     {"strand_sums", WRITES(1), check_strand_sums, run_strand_sums},
     {"join", WRITES(1), check_join, run_join},
     {"strand_moments", WRITES(1), check_strand_moments, run_strand_moments},
@@ -89,6 +98,17 @@ static const hedgerow_kernel KERNELS[] = {
     {"row_norm", WRITES(3) | WRITES(4), check_row_norm, run_row_norm},
     {"row_norm_grad", WRITES(4), check_row_norm_grad, run_row_norm_grad},
     {"row_norm_grad_weight", WRITES(3), check_row_norm_grad_weight, run_row_norm_grad_weight},
+    {"group_norm", WRITES(3) | WRITES(4), check_group_norm, run_group_norm},
+    {"group_norm_grad", WRITES(4), check_group_norm_grad, run_group_norm_grad},
+    {"group_products", WRITES(3), check_group_products, run_group_products},
+    {"standardise", WRITES(3), check_standardise, run_standardise},
+    {"take_in", WRITES(1) | WRITES(2), check_take_in, run_take_in},
+    {"resample", WRITES(1), check_resample, run_resample},
+    {"resample_grad", WRITES(1), check_resample_grad, run_resample_grad},
+    {"dropout", WRITES(1), check_dropout, run_dropout},
+    {"perturbed", WRITES(1), check_perturbed, run_perturbed},
+    {"descend", WRITES(1), check_descend, run_descend},
+    {"accumulate_slope", WRITES(2), check_accumulate_slope, run_accumulate_slope},
     {"softmax", WRITES(1), check_softmax, run_softmax},
     {"softmax_grad", WRITES(2), check_softmax_grad, run_softmax_grad},
     {"attention", WRITES(3) | WRITES(4), check_attention, run_attention},
@@ -96,7 +116,11 @@ static const hedgerow_kernel KERNELS[] = {
     {"attention_grad_values", WRITES(2), check_attention_grad_values, run_attention_grad_values},
     {"sgd", WRITES(1) | WRITES(3), check_sgd, run_sgd},
     {"adam", WRITES(1) | WRITES(3) | WRITES(4), check_adam, run_adam},
+    {"adam8bit", WRITES(1) | WRITES(3) | WRITES(4) | WRITES(5) | WRITES(6), check_adam8bit, run_adam8bit},
     {"count", WRITES(0), check_count, run_count},
+    {"strand_squares", WRITES(1), check_strand_squares, run_strand_squares},
+    {"join_squares", WRITES(2), check_join_squares, run_join_squares},
+    {"clip_factor", WRITES(1), check_clip_factor, run_clip_factor},
     {"embedding", WRITES(2), check_embedding, run_embedding},
     {"embedding_grad", WRITES(2), check_embedding_grad, run_embedding_grad},
     {"sgd_rows", WRITES(2), check_sgd_rows, run_sgd_rows},

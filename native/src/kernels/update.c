@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "checking.h"
+#include "eight_bits.h"
 #include "vector.h"
 
 /* A gradient as updates read it: clipped to a limit, or times a factor, or as it is. */
@@ -87,20 +88,75 @@ static hedgerow_verdict check_adam(const hedgerow_record *record, int64_t *units
     return check.verdict;
 }
 
-static void run_adam(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+/* What a step of Adam multiplies by; steps are counted from 1. */
+typedef struct {
+    float beta1, beta2, rest1, rest2, epsilon, kept, widen, pace;
+} adam_step;
+
+static adam_step adam_step_of(const hedgerow_call *call, int count, int decayed) {
     const double *numbers = call->record.numbers;
-    clipped source = clipped_gradient(call, 6);
-    float *restrict parameter = call->at[1], *restrict one = call->at[3], *restrict two = call->at[4];
-    double steps = 1 + (call->record.sizes[1] ? (double)*(const int32_t *)call->at[5] : *(const float *)call->at[5]);
-    double rate = *(const float *)call->at[2], decay = call->at[7] == NULL ? 0 : *(const float *)call->at[7];
-    const float beta1 = (float)numbers[0], beta2 = (float)numbers[1], epsilon = (float)numbers[2];
-    const float rest1 = (float)(1 - numbers[0]), rest2 = (float)(1 - numbers[1]), kept = (float)(1 - rate * decay);
-    const float widen = (float)(1 / sqrt(1 - pow(numbers[1], steps))), pace = (float)(rate / (1 - pow(numbers[0], steps)));
+    double steps = 1 + (call->record.sizes[1] ? (double)*(const int32_t *)call->at[count] : *(const float *)call->at[count]);
+    double rate = *(const float *)call->at[2], decay = call->at[decayed] == NULL ? 0 : *(const float *)call->at[decayed];
+    return (adam_step){(float)numbers[0],
+                       (float)numbers[1],
+                       (float)(1 - numbers[0]),
+                       (float)(1 - numbers[1]),
+                       (float)numbers[2],
+                       (float)(1 - rate * decay),
+                       (float)(1 / sqrt(1 - pow(numbers[1], steps))),
+                       (float)(rate / (1 - pow(numbers[0], steps)))};
+}
+
+static inline void take_adam_step(adam_step step, clipped source, float *restrict parameter, float *restrict one,
+                                  float *restrict two, int64_t first, int64_t end) {
     for (int64_t at = first; at < end; at++) {
         float gradient = clip(source, at);
-        one[at] = one[at] * beta1 + gradient * rest1;
-        two[at] = two[at] * beta2 + gradient * gradient * rest2;
-        parameter[at] = parameter[at] * kept - one[at] / (__builtin_sqrtf(two[at]) * widen + epsilon) * pace;
+        one[at] = one[at] * step.beta1 + gradient * step.rest1;
+        two[at] = two[at] * step.beta2 + gradient * gradient * step.rest2;
+        float apart = __builtin_sqrtf(two[at]) * step.widen + step.epsilon;
+        parameter[at] = parameter[at] * step.kept - one[at] / apart * step.pace;
+    }
+}
+
+static void run_adam(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    take_adam_step(adam_step_of(call, 5, 7), clipped_gradient(call, 6), call->at[1], call->at[3], call->at[4], first, end);
+    (void)part;
+}
+
+/* Adam with moments in eight bits, unpacked, used and packed again block by block. Sizes as Adam's. Operands: gradient,
+ * parameter, rate, codes and scales of the first moment, those of the second, count of steps, factor of the gradient if
+ * there is one, decay of weights if there is one. Numbers as Adam's. Cut by blocks. */
+static hedgerow_verdict check_adam8bit(const hedgerow_record *record, int64_t *units) {
+    checker check = look_at(record);
+    int64_t elements = positive(&check, 0), blocks = (elements + STATE_BLOCK - 1) / STATE_BLOCK;
+    needs_floats(&check, 0, elements);
+    needs_floats(&check, 1, elements);
+    needs_floats(&check, 2, 1);
+    needs(&check, 3, elements, 1);
+    needs_floats(&check, 4, blocks);
+    needs(&check, 5, elements, 1);
+    needs_floats(&check, 6, blocks);
+    needs(&check, 7, 1, 4);
+    may_have_floats(&check, 8, 1);
+    may_have_floats(&check, 9, 1);
+    *units = blocks;
+    return check.verdict;
+}
+
+static void run_adam8bit(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    const adam_step step = adam_step_of(call, 7, 9);
+    const clipped source = clipped_gradient(call, 8);
+    float *scales1 = call->at[4], *scales2 = call->at[6], one[STATE_BLOCK], two[STATE_BLOCK];
+    for (int64_t block = first; block < end; block++) {
+        int64_t from = block * STATE_BLOCK, count = least(STATE_BLOCK, call->record.sizes[0] - from);
+        int8_t *codes1 = (int8_t *)call->at[3] + from;
+        uint8_t *codes2 = (uint8_t *)call->at[5] + from;
+        clipped own = {source.at + from, source.limit, source.factor};
+        unpack_signed(codes1, scales1[block], count, one);
+        unpack_positive(codes2, scales2[block], count, two);
+        take_adam_step(step, own, (float *)call->at[1] + from, one, two, 0, count);
+        scales1[block] = pack_signed(one, count, codes1);
+        scales2[block] = pack_positive(two, count, codes2);
     }
     (void)part;
 }

@@ -175,7 +175,9 @@ def _convolution(node: Node, tensors: Tensors, sources: Collection[str], choice:
 
 
 def _update(node: Node, tensors: Tensors) -> _Wish:
-    """Let everything of the shape of what is updated lie as that does."""
+    """Let everything of the shape of what is updated lie as that does; where nothing is, all stays as it lies."""
+    if not node.updates:
+        return _Wish(node, {name: tensors[name].order for name in node.inputs})
     changed = tensors[node.updates[0]]
     return _Wish(node, {name: changed.order for name in node.inputs if tensors[name].shape == changed.shape})
 

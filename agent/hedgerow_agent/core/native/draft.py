@@ -5,8 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Array, Call
+from hedgerow_agent.core.kernels.call import Array, Call, Runtime, row_numbers
 from hedgerow_agent.core.native.layout import MOST_PARTS
+
+MOST_SUMS = 8
+"""Sums that a call may take apart without scratch of its own; more than there will be threads to take them."""
+
+_WORDS = 2**64
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +32,26 @@ class Draft:
     most_parts: int = MOST_PARTS  # where scratch has room for so many
 
 
-@dataclass(frozen=True, slots=True)
 class Block:
-    """Numbers that change from step to step, where records can read them."""
+    """Numbers that change from step to step, where records can read them, and room for a few sums."""
 
-    rate: Array  # one float
+    def __init__(self) -> None:
+        self.rate: Array = np.zeros(16, np.float32)[:1]
+        self.now: Array = np.zeros(2, np.uint64)  # seed and step
+        self.sums: Array = np.zeros(MOST_SUMS, np.float64)  # of one call, used up before the next one begins
+        self._samples: dict[int, Array] = {}
+
+    def samples(self, count: int) -> Array:
+        """Return where records find the numbers of a micro-batch's samples: after how many there are."""
+        return self._samples.setdefault(count, np.zeros(1 + count, np.uint64))
+
+    def set(self, runtime: Runtime) -> None:
+        """Take over what the executor has set."""
+        self.rate[0] = runtime.learning_rate
+        self.now[0], self.now[1] = runtime.seed % _WORDS, runtime.step % _WORDS
+        for count, numbers in self._samples.items():
+            rows = row_numbers(runtime.rows)[:count]
+            numbers[: 1 + len(rows)] = len(rows), *rows
 
 
 Drafts = tuple[Draft, ...]

@@ -92,8 +92,7 @@ class Segment:
     def __init__(self, backend: NativeBackend, arena: Array) -> None:
         self._backend = backend
         self._regions = _Regions(arena)
-        self._rate = np.zeros(16, np.float32)
-        self._block = Block(self._rate[:1])
+        self._block = Block()
         self._records: list[Record] = []
         self._nodes: list[str] = []
         self._runtime: Runtime | None = None
@@ -115,10 +114,10 @@ class Segment:
         if not self._records or self._runtime is None:
             return []
         program = _Program(self._backend.library, self._records, self._regions, self._nodes)
-        rate, runtime, threads = self._rate, self._runtime, self._backend.threads
+        block, runtime, threads = self._block, self._runtime, self._backend.threads
 
         def run() -> None:
-            rate[0] = runtime.learning_rate
+            block.set(runtime)
             program.run(threads)
 
         return [run]

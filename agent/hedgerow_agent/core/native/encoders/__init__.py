@@ -7,13 +7,18 @@ from hedgerow_agent.core.native.draft import Encoder
 from hedgerow_agent.core.native.encoders import (
     attention,
     batch_norm,
+    chance,
+    clipping,
     convolution,
     dense,
     elementwise,
+    groups,
     layout,
     loss,
     pooling,
+    resampling,
     rows,
+    standardise,
     update,
 )
 
@@ -21,13 +26,18 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
     {
         **attention.ENCODERS,
         **batch_norm.ENCODERS,
+        **chance.ENCODERS,
+        **clipping.ENCODERS,
         **convolution.ENCODERS,
         **dense.ENCODERS,
         **elementwise.ENCODERS,
+        **groups.ENCODERS,
         **layout.ENCODERS,
         **loss.ENCODERS,
         **pooling.ENCODERS,
+        **resampling.ENCODERS,
         **rows.ENCODERS,
+        **standardise.ENCODERS,
         **update.ENCODERS,
     }
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Room
+from hedgerow_agent.core.native.encoders.groups import sums_of_channels
 from hedgerow_plans.graph.ir import Order
 
 _GRAIN_ROWS = 6
@@ -114,14 +115,15 @@ def channel_sums(call: Call, images: Array, sums: Array) -> Drafts:
     return (Draft("strand_sums", (images, partial), sizes, strands, images.size), join(partial, sums, strands))
 
 
-def _bias_grad(call: Call, _block: Block) -> Drafts | None:
+def _bias_grad(call: Call, _block: Block) -> Drafts:
     (gradient,), (output,) = call.inputs, call.outputs
     if call.order is Order.PIXELS:
         return channel_sums(call, gradient, output)
     if call.order is Order.CHANNELS:
         return (row_sums(gradient, output),)
     first = call.node.attributes.get("channels", "first") == "first"
-    return (column_sums(gradient, output),) if gradient.ndim == 2 or not first else None
+    of_images = gradient.ndim > 2 and first
+    return (sums_of_channels(gradient, output) if of_images else column_sums(gradient, output),)
 
 
 ENCODERS = {

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.call import Call
+from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts
 from hedgerow_agent.core.native.encoders.elementwise import elements
+from hedgerow_plans.graph.tiles import STATE_BLOCK_ELEMENTS
 
 
 def _sgd(call: Call, block: Block) -> Drafts:
@@ -16,19 +17,36 @@ def _sgd(call: Call, block: Block) -> Drafts:
 
 
 def _adam(call: Call, block: Block) -> Drafts:
-    gradient, steps, *factor = call.inputs
     parameter, first, second = call.updates
-    numbers = (
+    operands, size = (call.inputs[0], parameter, block.rate, first, second, *_after_moments(call)), parameter.size
+    return (Draft("adam", operands, _adam_sizes(call), size, 5 * size, _adam_numbers(call), grain=64),)
+
+
+def _adam8bit(call: Call, block: Block) -> Drafts:
+    parameter, *moments = call.updates
+    operands, size = (call.inputs[0], parameter, block.rate, *moments, *_after_moments(call)), parameter.size
+    blocks = -(-size // STATE_BLOCK_ELEMENTS)
+    return (Draft("adam8bit", operands, _adam_sizes(call), blocks, 20 * size, _adam_numbers(call)),)
+
+
+def _adam_sizes(call: Call) -> tuple[int, int]:
+    return call.updates[0].size, int(call.inputs[1].dtype.kind == "i")
+
+
+def _after_moments(call: Call) -> tuple[Array, Array | None, Array | None]:
+    """Return the count of steps, the gradient's factor and the decay of weights, as far as there are any."""
+    _gradient, steps, *factor = call.inputs
+    decay = call.number("weight_decay", 0.0)
+    return steps, factor[0] if factor else None, np.array([decay], np.float32) if decay else None
+
+
+def _adam_numbers(call: Call) -> tuple[float, float, float, float]:
+    return (
         call.number("beta1", 0.9),
         call.number("beta2", 0.999),
         call.number("epsilon", 1e-8),
         call.number("clip", 0.0),
     )
-    decay = call.number("weight_decay", 0.0)
-    kept = np.array([decay], np.float32) if decay else None
-    operands = (gradient, parameter, block.rate, first, second, steps, factor[0] if factor else None, kept)
-    sizes = (parameter.size, int(steps.dtype.kind == "i"))
-    return (Draft("adam", operands, sizes, parameter.size, 5 * parameter.size, numbers, grain=64),)
 
 
 def _count(call: Call, _block: Block) -> Drafts:
@@ -60,6 +78,7 @@ def _sgd_rows(call: Call, block: Block) -> Drafts:
 ENCODERS = {
     "sgd": _sgd,
     "adam": _adam,
+    "adam8bit": _adam8bit,
     "count": _count,
     "embedding": _embedding,
     "embedding_grad": _embedding_grad,
