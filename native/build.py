@@ -73,7 +73,8 @@ def _cache() -> Path | None:
 
 def _key(target: Target, what: str) -> str:
     digest = hashlib.sha256(repr((what, target, target.version(), COMMON)).encode())
-    for source in sorted([*HERE.rglob("*.c"), *HERE.rglob("*.h")]):
+    folders = ("include", "src", *(["tests"] if what == "test" else []))
+    for source in sorted(path for folder in folders for path in (HERE / folder).rglob("*.[ch]")):
         digest.update(str(source.relative_to(HERE)).encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:20]
 

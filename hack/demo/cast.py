@@ -21,11 +21,12 @@ class DeviceRole:
     name: str
     device_class: str
     drift: str
+    rest_seconds: float = 0.0  # after each step: those that are squeezed take their time, so that it can be seen
 
 
 DEVICES = (
-    DeviceRole("gate-01", "raspberry-pi-4", "rotated"),
-    DeviceRole("gate-02", "raspberry-pi-4", "inverted"),
+    DeviceRole("gate-01", "raspberry-pi-4", "rotated", rest_seconds=0.1),
+    DeviceRole("gate-02", "raspberry-pi-4", "inverted", rest_seconds=0.1),
     DeviceRole("post-03", "stm32f746", "fogged"),
     DeviceRole("post-04", "stm32f746", "rotated"),
     DeviceRole("tag-05", "nrf52840", "inverted"),

@@ -4,14 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 from rich.console import Console
 from rich.table import Table
 
 from demo.verdict import DeviceEnding, recovered_share
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 KIBIBYTE = 1024
 
@@ -67,6 +63,11 @@ def _row(clean_accuracy: float, device: DeviceEnding) -> list[str]:
 
 def draw_memory(file: Path, timelines: Mapping[str, Sequence[MemorySample]]) -> None:
     """Draw the planned peak of each device against its budget over time."""
+    import matplotlib as mpl  # noqa: PLC0415 - a second of import, for a picture at the very end
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
     figure, rows = plt.subplots(len(timelines), 1, figsize=(9, 1.6 * len(timelines)), sharex=True, squeeze=False)
     for axes, (device, samples) in zip(rows[:, 0], timelines.items(), strict=True):
         seconds = [sample.seconds for sample in samples]

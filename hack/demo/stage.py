@@ -61,7 +61,7 @@ progress_seconds = 0.25
 
 [limits]
 hysteresis_batches = 5
-rest_between_steps_seconds = 0.1
+rest_between_steps_seconds = {rest_seconds}
 """
 
 
@@ -179,5 +179,6 @@ def _lay_out_device(stage: Stage, role: DeviceRole, data: SampleData, trusted: t
         key_id=trusted[0],
         public_key=trusted[1],
         dataset=DATASET,
+        rest_seconds=role.rest_seconds,
     )
     stage.config_file(role.name).write_text(text)

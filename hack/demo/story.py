@@ -3,9 +3,10 @@
 import json
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from demo.live import Show
 from demo.stage import PROGRAMS, Stage
 from demo.twins import read_twins
 from demo.verdict import DeviceEnding, RollbackEnding
-from demo.watching import DeviceView, look_at_devices, look_at_job, wait_until
+from demo.watching import DeviceView, look_at_fleet, wait_until
 from sampledata import base_model
 from sampledata.images import Images
 from sampledata.prepare import SampleData
@@ -48,6 +49,7 @@ class Story:
     devices: Sequence[DeviceRole] = DEVICES
     started_at: float = 0.0
     timelines: dict[str, list[MemorySample]] = field(default_factory=dict)
+    job: Mapping[str, Any] = field(default_factory=dict)  # its status at the last look
 
     def register(self) -> None:
         """Act 1: the devices come up by themselves."""
@@ -69,7 +71,7 @@ class Story:
         self._until_progress(RESTORE_AT_PERCENT)
         self.show.say(f"[bold]4. {SQUEEZED_CLASS} gets its memory back.[/bold]")
         self._allow(None)
-        wait_until("the job has succeeded", self._job_succeeded, TIMEOUT_SECONDS)
+        wait_until("the job has succeeded", self._job_succeeded, TIMEOUT_SECONDS, every_seconds=1.0)
         wait_until("every device shows how it ended", self._all_completed, 60)
         self.show.say(self.stage.kubectl("get", "trainingjobs,executionplans", "-n", FLEET).stdout)
 
@@ -137,7 +139,7 @@ class Story:
             return Images(images["x"][:PROBE_SAMPLES], images["y"][:PROBE_SAMPLES])
 
     def _look(self) -> dict[str, DeviceView]:
-        views = look_at_devices(self.stage.kubectl)
+        views, self.job = look_at_fleet(self.stage.kubectl)
         for view in views.values():
             if self.started_at and view.planned_bytes is not None and view.budget_bytes is not None:
                 sample = MemorySample(time.monotonic() - self.started_at, view.planned_bytes, view.budget_bytes)
@@ -160,9 +162,9 @@ class Story:
 
     def _job_succeeded(self) -> bool:
         self._look()
-        state = look_at_job(self.stage.kubectl).get("state")
+        state = self.job.get("state")
         if state in {"Failed", "Invalid"}:
-            raise ServerProblem(f"The job {JOB} ended as {state}: {look_at_job(self.stage.kubectl).get('conditions')}")
+            raise ServerProblem(f"The job {JOB} ended as {state}: {self.job.get('conditions')}")
         return state == "Succeeded"
 
     def _all_completed(self) -> bool:

@@ -41,11 +41,12 @@ def look_at_devices(kubectl: Command) -> dict[str, DeviceView]:
     return {view.name: view for view in map(_view, listed["items"])}
 
 
-def look_at_job(kubectl: Command) -> Mapping[str, Any]:
-    """Return the job's status."""
-    job = json.loads(kubectl("get", "trainingjob", JOB, "-n", FLEET, "-o", "json").stdout)
-    status: Mapping[str, Any] = job.get("status", {})
-    return status
+def look_at_fleet(kubectl: Command) -> tuple[dict[str, DeviceView], Mapping[str, Any]]:
+    """Return every device by name, and the job's status; nothing of it where there is no job yet."""
+    listed = json.loads(kubectl("get", "devices,trainingjobs", "-n", FLEET, "-o", "json").stdout)["items"]
+    devices = map(_view, (item for item in listed if item["kind"] == "Device"))
+    jobs = {item["metadata"]["name"]: item.get("status", {}) for item in listed if item["kind"] == "TrainingJob"}
+    return {view.name: view for view in devices}, jobs.get(JOB, {})
 
 
 def wait_until(sentence: str, holds: Callable[[], bool], timeout_seconds: float, every_seconds: float = 0.5) -> None:

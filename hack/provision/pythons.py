@@ -8,10 +8,10 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from provision import children, debian
+from provision import children, debian, packages
 from provision.locks import step_lock
 from provision.problems import Problem
 from provision.progress import say
@@ -51,11 +51,20 @@ def make_project_venv(repository: Path, root: Path, environ: Mapping[str, str]) 
         if step == "nothing":
             _build_library(repository, venv, environ)
             return f"venv  Python {platform.python_version()}  {venv} (up to date)"
-        if step == "rebuild":
-            _start_over(venv, wanted, root, environ)
-        _install(repository, venv, lock, root, environ)
+        if step == "rebuild" and venv.exists():
+            say(f"  {venv} is out of date or broken: making it again")
+        if step == "rebuild" and _link_packages(venv, lock, root):
+            source = "linked from the cache"
+        else:
+            if step == "rebuild":
+                create_venv(venv, root, environ)
+            (venv / BEGUN).write_text(wanted)
+            _install_packages(venv, lock, root, environ)
+            source = "installed from the lock"
+        (venv / BEGUN).write_text(wanted)
+        _install_project(repository, venv, root, environ)
         (venv / BEGUN).replace(venv / STAMP)
-    return f"venv  Python {platform.python_version()}  {venv} (installed from the lock)"
+    return f"venv  Python {platform.python_version()}  {venv} ({source})"
 
 
 def _refuse_strange_folder(venv: Path) -> None:
@@ -67,30 +76,25 @@ def _refuse_strange_folder(venv: Path) -> None:
         )
 
 
-def _start_over(venv: Path, wanted: str, root: Path, environ: Mapping[str, str]) -> None:
-    if venv.exists():
-        say(f"  {venv} is out of date or broken: making it again")
-    create_venv(venv, root, environ)
-    (venv / BEGUN).write_text(wanted)
+def _link_packages(venv: Path, lock: Path, root: Path) -> bool:
+    """Make a venv of the packages that another clone has installed from the same lock, if there are any."""
+    subprocess.run([BASE_PYTHON, "-m", "venv", "--clear", "--without-pip", venv], check=True, cwd="/")
+    return packages.restore(root, packages.key(lock.read_bytes()), venv) and _runs(venv)
 
 
-def _install(repository: Path, venv: Path, lock: Path, root: Path, environ: Mapping[str, str]) -> None:
-    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
-    log = root / "logs" / "venv.log"
-    children.run(
-        "pip",
-        [*pip, "--require-hashes", "--requirement", lock],
-        purpose="install the locked packages",
-        log=log,
-        environ=environ,
-    )
-    children.run(
-        "pip",
-        [*pip, "--no-build-isolation", "--no-deps", "--editable", repository],
-        purpose="install hedgerow itself",
-        log=log,
-        environ=environ,
-    )
+def _install_packages(venv: Path, lock: Path, root: Path, environ: Mapping[str, str]) -> None:
+    _pip(venv, ["--require-hashes", "--requirement", lock], "install the locked packages", root, environ)
+    packages.keep(root, packages.key(lock.read_bytes()), venv)
+
+
+def _install_project(repository: Path, venv: Path, root: Path, environ: Mapping[str, str]) -> None:
+    options: list[str | Path] = ["--no-build-isolation", "--no-deps", "--editable", repository]
+    _pip(venv, options, "install hedgerow itself", root, environ)
+
+
+def _pip(venv: Path, options: Sequence[str | Path], purpose: str, root: Path, environ: Mapping[str, str]) -> None:
+    pip = [venv / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check", *options]
+    children.run("pip", pip, purpose=purpose, log=root / "logs" / "venv.log", environ=environ)
 
 
 def _build_library(repository: Path, venv: Path, environ: Mapping[str, str]) -> None:

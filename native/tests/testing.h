@@ -23,7 +23,7 @@ void bench_sizes(bench *b, int count, ...);
 /* Run the record in two parts on one thread, then on two, and expect the same bits. */
 void bench_run(bench *b, const char *name, int64_t units);
 
-/* Run the record once for whatever ranges it takes, if it is accepted at all; say whether. */
+/* Run the record once, on random floats, for whatever ranges it takes, if it is accepted at all; say whether. */
 int bench_try(bench *b, int op);
 
 /* Run the kernels that a file tells of, and expect what it says they wrote. */

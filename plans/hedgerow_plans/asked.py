@@ -13,7 +13,7 @@ from hedgerow_plans.resources import job_method, job_optimizer
 from hedgerow_plans.resources import training_job as jobs
 from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
 from hedgerow_plans.resources.job_method import LiteParts, TinyOlPlace
-from hedgerow_plans.training import optimizers, schedules
+from hedgerow_plans.training import optimizers
 from hedgerow_plans.training.clipping import ByGlobalNorm, ByValue, Clipping
 
 
@@ -116,14 +116,3 @@ def backend(asked: jobs.Training) -> BackendName | None:
     if asked.backend is None:
         return None
     return "native" if asked.backend is jobs.Backend.NATIVE else "numpy"
-
-
-def rates(told: RateSchedule | None) -> schedules.Schedule:
-    """Return the schedule that a device was told, ready to be asked for the rate of a step."""
-    match told:
-        case RateSchedule(kind="step"):
-            return schedules.Stepped(told.every_epochs, float(told.factor))
-        case RateSchedule(kind="cosine"):
-            return schedules.Cosine(told.warm_up_steps, float(told.final_share))
-        case _:
-            return schedules.Constant()

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,23 +138,18 @@ def test_every_panel_asks_something_and_has_a_place_of_its_own() -> None:
         assert max(x for x, _ in cells) < 24
 
 
-@pytest.fixture
-def empty_cluster(tmp_path: Path) -> Iterator[tuple[Command, Command]]:
-    """A kubectl and a helm for a cluster of one's own, in which nobody has installed our CRDs yet."""
-    with control_plane.start(new_folder(tmp_path / "cluster")) as started:
-        yield started.kubectl, runner(new_folder(tmp_path / "helm"), started.kubeconfig)
-
-
-def new_folder(path: Path) -> Path:
-    path.mkdir()
-    return path
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Command, Command]]:
+    """A kubectl and a helm for a cluster of one's own, in which nobody else has installed our CRDs."""
+    with control_plane.start(tmp_path_factory.mktemp("cluster")) as started:
+        yield started.kubectl, runner(tmp_path_factory.mktemp("helm"), started.kubeconfig)
 
 
 @pytest.mark.cluster
 def test_an_installation_with_defaults_leaves_exactly_the_expected_objects_and_its_removal_keeps_the_crds(
-    empty_cluster: tuple[Command, Command],
+    own_cluster: tuple[Command, Command],
 ) -> None:
-    kubectl, helm = empty_cluster
+    kubectl, helm = own_cluster
     kubectl("create", "namespace", "farm")
     mine = ("-l", "app.kubernetes.io/instance=hedgerow", "-o", "name")
     namespaced = ("get", "deployment,service,configmap,serviceaccount,secret", "-n", "farm", *mine)
@@ -190,8 +184,8 @@ def test_an_installation_with_defaults_leaves_exactly_the_expected_objects_and_i
 
 
 @pytest.mark.cluster
-def test_the_service_account_may_do_what_the_operator_does_and_no_more(empty_cluster: tuple[Command, Command]) -> None:
-    kubectl, helm = empty_cluster
+def test_the_service_account_may_do_what_the_operator_does_and_no_more(own_cluster: tuple[Command, Command]) -> None:
+    kubectl, helm = own_cluster
     helm("install", "hedgerow", CHART, "-n", "farm", "--create-namespace", *BROKER)
     wait_until_established(kubectl, *(f"{name}.hedgerow.dev" for name in PLURALS))
     account = "--as=system:serviceaccount:farm:hedgerow"

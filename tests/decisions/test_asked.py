@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hedgerow_agent.trainer.rates import rates
 from hedgerow_operator.planning.requests import program_key
 from hedgerow_plans import asked
 from hedgerow_plans.methods import catalogue
@@ -97,7 +98,7 @@ def training(**settings: Any) -> Training:
 def test_the_schedule_of_a_job_reaches_the_device(written: dict[str, Any], share: float) -> None:
     told = asked.schedule(training(**written))
     sent = None if told is None else RateSchedule.model_validate_json(told.model_dump_json())
-    assert asked.rates(sent).share(49, Length(5, 10)) == pytest.approx(share)
+    assert rates(sent).share(49, Length(5, 10)) == pytest.approx(share)
 
 
 def test_clipping_is_planned_and_makes_another_program() -> None:

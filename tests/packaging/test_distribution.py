@@ -56,10 +56,19 @@ def locked_versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def install(folder: Path, wheel: Path, extra: str, constraints: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
-    target = f"{wheel}[{extra}]" if extra else str(wheel)
-    command = [str(folder / "bin/pip"), "install", "-q", "-c", str(constraints), target]
+    command = [str(folder / "bin/pip"), "install", "-q", "-c", str(constraints), f"{wheel}[{extra}]"]
     subprocess.run(command, check=True, timeout=600)
     return folder
+
+
+def venv_without_pip(folder: Path) -> Path:
+    """Make a venv in a moment; the pip of these tests installs into it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    return folder
+
+
+def pip_for(venv: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", "pip", "--python", str(venv / "bin/python"), "install")
 
 
 def run(venv: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -97,8 +106,10 @@ def agent_venv(tmp_path_factory: pytest.TempPathFactory, wheel: Path, locked_ver
 
 
 @pytest.fixture(scope="module")
-def bare_venv(tmp_path_factory: pytest.TempPathFactory, wheel: Path, locked_versions: Path) -> Path:
-    return install(tmp_path_factory.mktemp("bare") / "venv", wheel, "", locked_versions)
+def bare_venv(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    venv = venv_without_pip(tmp_path_factory.mktemp("bare") / "venv")
+    subprocess.run([*pip_for(venv), "-q", str(wheel)], check=True, timeout=600)
+    return venv
 
 
 def test_the_wheel_holds_the_three_packages_and_nothing_else(wheel: Path) -> None:
@@ -175,13 +186,12 @@ def test_the_sdist_holds_what_the_library_is_built_from(sdist: Path) -> None:
 def test_the_sdist_installs_without_a_compiler_and_trains_in_numpy_with_one_sentence(
     sdist: Path, agent_venv: Path, locked_versions: Path, tmp_path: Path
 ) -> None:
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=120)
+    venv = venv_without_pip(tmp_path / "venv")
     packages = next(venv.glob("lib/python*/site-packages"))
     # What the agent depends on is there already, in the other venv; only hedgerow itself is to come from the sdist.
     (packages / "others.pth").write_text(str(next(agent_venv.glob("lib/python*/site-packages"))) + "\n")
-    pip = ("pip", "install", "-v", "--no-deps", "-c", str(locked_versions), "--ignore-installed", str(sdist))
-    installed = run(venv, *pip)
+    options = ("-v", "--no-deps", "-c", str(locked_versions), "--ignore-installed", str(sdist))
+    installed = run(venv, *pip_for(venv), *options)
 
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert (installed.stdout + installed.stderr).count("There is no C compiler here") == 1

@@ -1,6 +1,7 @@
 """The repository's venv: made from the lock, left alone when it is current, mended when it is not."""
 
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,7 @@ def test_the_stamp_depends_on_lock_project_python_and_place() -> None:
     assert len(set(made)) == 5
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "repository"
+def repository_in(folder: Path) -> Path:
     (folder / "hack" / "requirements").mkdir(parents=True)
     (folder / "hack" / "requirements" / "dev.txt").write_text("")
     (folder / "pyproject.toml").write_text(PYPROJECT)
@@ -73,23 +72,72 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_real_venv_is_made_left_alone_and_mended(repository: Path, machine: Machine) -> None:
-    venv, root = repository / ".venv", machine.cache
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return repository_in(tmp_path / "repository")
 
-    assert "installed from the lock" in make_project_venv(repository, root, machine.environ)
-    assert subprocess.run([venv / "bin" / "python", "-c", "import tiny"], check=False).returncode == 0
-    assert not (venv / BEGUN).exists()
 
-    made = (venv / STAMP).stat().st_mtime_ns
-    assert "up to date" in make_project_venv(repository, root, machine.environ)
-    assert (venv / STAMP).stat().st_mtime_ns == made
+def imports_tiny(venv: Path) -> bool:
+    return subprocess.run([venv / "bin" / "python", "-c", "import tiny"], check=False).returncode == 0
 
-    (venv / "left-over").write_text("")
-    (venv / "bin" / "python").unlink()
-    (venv / "bin" / "python").symlink_to("/nowhere/python")
-    assert "installed from the lock" in make_project_venv(repository, root, machine.environ)
-    assert subprocess.run([venv / "bin" / "python", "-c", "import tiny"], check=False).returncode == 0
-    assert not (venv / "left-over").exists()
+
+@dataclass(frozen=True)
+class Made:
+    """A repository whose venv was made once for all tests, with what was told about it."""
+
+    repository: Path
+    machine: Machine
+    told: str
+
+    @property
+    def venv(self) -> Path:
+        return self.repository / ".venv"
+
+    def make_again(self) -> str:
+        return make_project_venv(self.repository, self.machine.cache, self.machine.environ)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("made")
+    repository, machine = repository_in(folder / "repository"), Machine(folder)
+    return Made(repository, machine, make_project_venv(repository, machine.cache, machine.environ))
+
+
+def test_a_real_venv_is_made_from_the_lock(made: Made) -> None:
+    assert made.told.endswith(f"{made.venv} (installed from the lock)")
+    assert imports_tiny(made.venv)
+    assert not (made.venv / BEGUN).exists()
+
+
+def test_a_venv_that_is_current_is_left_alone(made: Made) -> None:
+    before = (made.venv / STAMP).stat().st_mtime_ns
+    assert "up to date" in made.make_again()
+    assert (made.venv / STAMP).stat().st_mtime_ns == before
+
+
+def test_a_venv_whose_python_is_gone_is_made_again(made: Made) -> None:
+    (made.venv / "left-over").write_text("")
+    (made.venv / "bin" / "python").unlink()
+    (made.venv / "bin" / "python").symlink_to("/nowhere/python")
+    assert "linked from the cache" in made.make_again()
+    assert imports_tiny(made.venv)
+    assert not (made.venv / "left-over").exists()
+
+
+def test_another_clone_links_the_packages_into_the_venv_that_the_environment_names(
+    made: Made, repository: Path
+) -> None:
+    environ, venv = made.machine.environ | {"HEDGEROW_VENV": ".venv-other"}, repository / ".venv-other"
+
+    told = make_project_venv(repository, made.machine.cache, environ)
+
+    assert told.endswith(f"{venv} (linked from the cache)")
+    assert (venv / STAMP).is_file()
+    assert not (repository / ".venv").exists()
+    assert imports_tiny(venv)
+    pip = subprocess.run([venv / "bin" / "pip", "--version"], capture_output=True, text=True, check=True)
+    assert str(venv) in pip.stdout
 
 
 def test_a_folder_that_is_no_venv_is_never_cleared(repository: Path, machine: Machine) -> None:
@@ -102,13 +150,3 @@ def test_a_folder_that_is_no_venv_is_never_cleared(repository: Path, machine: Ma
         make_project_venv(repository, machine.cache, machine.environ)
 
     assert precious.read_text() == "years of work"
-
-
-def test_the_venv_is_made_where_the_environment_says(repository: Path, machine: Machine) -> None:
-    machine.variables["HEDGEROW_VENV"] = ".venv-other"
-
-    told = make_project_venv(repository, machine.cache, machine.environ)
-
-    assert str(repository / ".venv-other") in told
-    assert (repository / ".venv-other" / STAMP).is_file()
-    assert not (repository / ".venv").exists()

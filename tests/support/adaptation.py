@@ -1,5 +1,6 @@
 """A model that learnt clean digits, and what each method makes of it when the camera was turned or inverted."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from hedgerow_agent.core.data import Dataset, augmentation
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.training import Schedule, TrainingRun
+from hedgerow_agent.trainer.backend import open_backend
 from hedgerow_plans.methods.catalogue import Full, LiteResidual, Lora, Method
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Plan, Program
@@ -21,6 +23,7 @@ from hedgerow_plans.planning.strategies import Limits
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Adam
 from hedgerow_plans.training.schedules import Cosine
+from hedgerow_plans.tuning import tuned
 from support.digits import digits
 
 BATCH = 32
@@ -91,7 +94,7 @@ def base_model() -> dict[str, Array]:
 
     clean, _, _ = _parts()
     augment = augmentation.together([tilt, augmentation.shift(1), augmentation.noise(0.2)])
-    executor = Executor(_program(Full()), {}, seed=1)
+    executor = _executor(Full(), {})
     run = TrainingRun(executor, clean, Schedule(40, 0.003, 1, Cosine(10), augment))
     while not run.done:
         run.run_step()
@@ -102,7 +105,7 @@ def base_model() -> dict[str, Array]:
 def adapt(drift: str, recipe: Recipe) -> Adapted:
     """Train the base model on drifted digits that it never saw."""
     _, field, held_out = (Dataset(DRIFTS[drift](part.x), part.y) for part in _parts())
-    executor = Executor(_program(recipe.method), base_model(), seed=1)
+    executor = _executor(recipe.method, base_model())
     run = TrainingRun(executor, field, Schedule(recipe.epochs, recipe.learning_rate, 1, Cosine(10)))
     before = executor.evaluate(held_out.x, held_out.y).accuracy or 0.0
     while not run.done:
@@ -110,6 +113,11 @@ def adapt(drift: str, recipe: Recipe) -> Adapted:
     after = executor.evaluate(held_out.x, held_out.y).accuracy or 0.0
     numbers = sum(tensor.size for tensor in executor.delta().values())
     return Adapted(before, after, numbers, _kept_apart(run))
+
+
+def _executor(method: Method, weights: dict[str, Array]) -> Executor:
+    """Return what trains a method as a device with memory to spare would: tuned, by what computes on this machine."""
+    return Executor(_program(method), weights, seed=1, backend=open_backend(None, os.environ).backend)
 
 
 def _kept_apart(run: TrainingRun) -> float:
@@ -126,7 +134,7 @@ def _parts() -> tuple[Dataset, ...]:
 
 def _program(method: Method) -> Program:
     graph = method.apply(zoo.build("cnn-small", channels=CHANNELS)).graph
-    graphs = differentiate(graph, Adam(), BATCH)
+    graphs = tuned(differentiate(graph, Adam(), BATCH), PLENTY, BATCH)
     residents = place_residents(graphs.all())
     task = Task(residents, DeviceCosts(10**9, 1), BATCH, Measures())
     rungs = build_ladder(training_problems(task, graphs.direct, None), Limits(PLENTY, keep_going=lambda: False))

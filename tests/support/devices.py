@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from safetensors.numpy import save
-from sklearn.datasets import load_digits
 
 from hedgerow_agent.core.executor import Executor
 from hedgerow_plans import codec
@@ -36,6 +35,7 @@ from hedgerow_plans.protocol.messages import WeightsReference as Weights
 from hedgerow_plans.protocol.parts import split
 from hedgerow_plans.protocol.topics import Channel, device_topic, program_topic
 from hedgerow_plans.training.optimizers import Sgd
+from sampledata.images import load_digits
 from support.eventually import eventually
 
 FLEET = "test"
@@ -64,8 +64,8 @@ def small_program(method: Method | None = None) -> Program:
 @cache
 def digits() -> tuple[np.ndarray[Any, np.dtype[np.float32]], np.ndarray[Any, np.dtype[np.int32]]]:
     """Return the handwritten digits as images between 0 and 1, and their labels."""
-    x, y = load_digits(return_X_y=True)
-    return (x / 16).astype(np.float32).reshape(-1, 1, 8, 8), y.astype(np.int32)
+    images = load_digits()
+    return images.x, images.y
 
 
 @cache

@@ -2,15 +2,12 @@
 
 from functools import cache
 
-import numpy as np
-from sklearn.datasets import load_digits
-
 from hedgerow_agent.core.data import Dataset
+from sampledata.images import load_digits
 
 
 @cache
 def digits() -> Dataset:
     """Return 1,797 images of 8 by 8 pixels and their labels."""
-    bunch = load_digits()
-    images = (bunch.images / 16).astype(np.float32)
-    return Dataset(images.reshape(-1, 1, 8, 8), bunch.target.astype(np.int32))
+    images = load_digits()
+    return Dataset(images.x, images.y)

@@ -8,11 +8,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lightkube import ApiError, Client
+from lightkube.config.kubeconfig import KubeConfig
 
+from hedgerow_operator.kube import KINDS as KUBE_KINDS
 from hedgerow_plans.protocol.keys import generate_private_key, key_id, private_key_text
 from hedgerow_plans.resources.kinds import KINDS
 from servers import broker as mqtt_broker
@@ -43,6 +48,11 @@ class OperatorUnderTest:
     settings: dict[str, str] = field(default_factory=dict)
     process: Process | None = None
     devices: list[FakeDevice] = field(default_factory=list)
+
+    @cached_property
+    def api(self) -> Client:
+        """The API server, without kubectl."""
+        return Client(KubeConfig.from_file(str(self.kubeconfig)), trust_env=False)
 
     def start(self) -> None:
         """Start the operator and wait until it is ready."""
@@ -109,9 +119,14 @@ class OperatorUnderTest:
         return device
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        """Return an object, empty if there is none."""
-        done = self.kubectl("get", kind, name, "-n", self.namespace, "-o", "json", "--ignore-not-found")
-        return dict(json.loads(done.stdout)) if done.stdout.strip() else {}
+        """Return an object, empty if there is none; not by kubectl, which takes longer to start than to answer."""
+        try:
+            found: Any = self.api.get(KUBE_KINDS[f"{kind}s"], name, namespace=self.namespace)
+        except ApiError as problem:
+            if problem.status.code != HTTPStatus.NOT_FOUND:
+                raise
+            return {}
+        return dict(found.to_dict())
 
     def status(self, kind: str, name: str) -> dict[str, Any]:
         return dict(self.get(kind, name).get("status") or {})
@@ -145,6 +160,7 @@ class OperatorUnderTest:
         for device in self.devices:
             device.disconnect()
         self.stop()
+        self.api.close()
         self.kubectl("delete", "namespace", self.namespace, "--wait=false", "--ignore-not-found")
 
 

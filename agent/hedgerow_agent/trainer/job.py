@@ -25,9 +25,9 @@ from hedgerow_agent.trainer import deltas, protocol
 from hedgerow_agent.trainer.backend import open_backend
 from hedgerow_agent.trainer.energy import open_meter
 from hedgerow_agent.trainer.loading import Unfit, load_data, load_program, load_weights
+from hedgerow_agent.trainer.rates import rates
 from hedgerow_agent.trainer.rung import choose_rung, roomiest_fit
 from hedgerow_agent.trainer.tally import Tally
-from hedgerow_plans import asked
 from hedgerow_plans.plan import Program
 from hedgerow_plans.protocol.messages import CheckpointReport, Quality
 
@@ -111,8 +111,8 @@ class Job:
         executor = Executor(self._program, self._weights, start.seed, rung, self._folder.path, backend=backend)
         executor.prepare()
         augment = parse_augmentation(start.augment)
-        rates = asked.rates(start.schedule)
-        schedule = Schedule(start.epochs, float(start.learning_rate), start.seed, rates, augment)
+        learning_rate, schedule_of_rates = float(start.learning_rate), rates(start.schedule)
+        schedule = Schedule(start.epochs, learning_rate, start.seed, schedule_of_rates, augment)
         run = TrainingRun(executor, self._dataset, schedule)
         self._tally.start_on(rung)
         if self._tally.accuracy_before is None:
