@@ -20,10 +20,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> object:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Give each worker whole files, as was asked, and files that share a server together."""
     if config.getoption("dist") != "loadfile":
         return None
     from support.scheduling import SharingScheduler  # noqa: PLC0415 - xdist is there when this is called
 
-    return SharingScheduler(config)
+    return SharingScheduler(config, log)
