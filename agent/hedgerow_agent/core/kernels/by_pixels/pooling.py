@@ -61,8 +61,7 @@ def bind_max(call: Call) -> Bound:
         [(meeting.pixels, output[meeting.windows], meeting) for meeting in tile]
         for tile in _tiles(call, source, call.outputs[0])
     ]
-    # Without padding every window has a first position, and there is nothing yet to compare it with.
-    begun = int(call.pair("padding", 0) == (0, 0))
+    begun = int(_begins_with_a_copy(call, tiles))
     firsts = [part for tile in tiles for part in tile[:begun]]
     others = [part for tile in tiles for part in tile[begun:]]
     compare = _bind_position(call) if len(call.outputs) > 1 else _keep_larger
@@ -79,6 +78,17 @@ def bind_max(call: Call) -> Bound:
             compare(*part)
 
     return run
+
+
+def _begins_with_a_copy(call: Call, tiles: list[list[tuple[Array, Array, _Meeting]]]) -> bool:
+    """Whether the first position of a window needs no comparison: every window has one, and promised scratch is used.
+
+    Windows that hang over the edge lack later positions; if all of them do, the first alone needs all of the scratch.
+    """
+    if call.pair("padding", 0) != (0, 0):
+        return False
+    sizes = [[target.size for _, target, _ in tile] for tile in tiles]
+    return max((max(tile[1:], default=0) for tile in sizes), default=0) == max(map(max, sizes))
 
 
 def _keep_larger(pixels: Array, target: Array, _meeting: _Meeting) -> None:
