@@ -85,9 +85,65 @@ static hedgerow_verdict check_resample_grad(const hedgerow_record *record, int64
     return check.verdict;
 }
 
+/* Some columns of an image's gradient, and where they go. */
+typedef struct {
+    const int64_t *sizes;
+    const float *gradient;
+    float *result;
+    const between *across;
+    int64_t count;
+} resampled_block;
+
 static inline void share_out(float *row, const between *place, float gradient) {
     row[place->lower] += gradient * (1 - place->share);
     row[place->upper] += gradient * place->share;
+}
+
+/* Old pixels that lie far apart get few gradients each, which are added where they belong. */
+static void scatter_resampled(const resampled_block *b) {
+    const int64_t *s = b->sizes;
+    for (int64_t line = 0; line < s[NEW_ROWS]; line++) {
+        between down = place_of(line, s[OLD_ROWS], s[NEW_ROWS], s[ALIGNED]);
+        const float *gradient = b->gradient + line * s[NEW_COLUMNS];
+        for (int64_t at = 0; at < b->count; at++) {
+            share_out(b->result + down.lower * s[OLD_COLUMNS], &b->across[at], gradient[at] * (1 - down.share));
+            share_out(b->result + down.upper * s[OLD_COLUMNS], &b->across[at], gradient[at] * down.share);
+        }
+    }
+}
+
+enum { RESAMPLED_SPAN = RESAMPLED_BLOCK + 2 };
+
+static void settle_resampled(float *row, double *sums, int64_t span) {
+    for (int64_t at = 0; at < span; at++) {
+        row[at] += (float)sums[at];
+        sums[at] = 0;
+    }
+}
+
+/* Old pixels that lie close together get many gradients each: they are added up in 64 bits while the rows of the image
+ * stay the same. */
+static void gather_resampled(const resampled_block *b, int64_t span) {
+    const int64_t *s = b->sizes, base = b->across[0].lower;
+    double above[RESAMPLED_SPAN] = {0}, below[RESAMPLED_SPAN] = {0};
+    between before = place_of(0, s[OLD_ROWS], s[NEW_ROWS], s[ALIGNED]);
+    for (int64_t line = 0; line <= s[NEW_ROWS]; line++) {
+        between down = place_of(least(line, s[NEW_ROWS] - 1), s[OLD_ROWS], s[NEW_ROWS], s[ALIGNED]);
+        if (line == s[NEW_ROWS] || down.lower != before.lower) {
+            settle_resampled(b->result + before.lower * s[OLD_COLUMNS] + base, above, span);
+            settle_resampled(b->result + before.upper * s[OLD_COLUMNS] + base, below, span);
+            before = down;
+        }
+        const float *gradient = b->gradient + line * s[NEW_COLUMNS];
+        for (int64_t at = 0; at < b->count && line < s[NEW_ROWS]; at++) {
+            int64_t lower = b->across[at].lower - base, upper = b->across[at].upper - base;
+            double right = (double)gradient[at] * b->across[at].share, left = (double)gradient[at] - right;
+            above[lower] += left * (1 - down.share);
+            above[upper] += right * (1 - down.share);
+            below[lower] += left * down.share;
+            below[upper] += right * down.share;
+        }
+    }
 }
 
 static void run_resample_grad(const hedgerow_call *call, int64_t first, int64_t end, int part) {
@@ -95,17 +151,14 @@ static void run_resample_grad(const hedgerow_call *call, int64_t first, int64_t 
     between across[RESAMPLED_BLOCK];
     memset((float *)call->at[1] + first * old, 0, (size_t)((end - first) * old) * sizeof(float));
     for (int64_t from = 0; from < s[NEW_COLUMNS]; from += RESAMPLED_BLOCK) {
-        int64_t count = places_across(s, from, across);
-        for (int64_t row = first * s[NEW_ROWS]; row < end * s[NEW_ROWS]; row++) {
-            int64_t image = row / s[NEW_ROWS], line = row % s[NEW_ROWS];
-            between down = place_of(line, s[OLD_ROWS], s[NEW_ROWS], s[ALIGNED]);
-            const float *gradient = (const float *)call->at[0] + image * made + line * s[NEW_COLUMNS] + from;
-            float *above = (float *)call->at[1] + image * old + down.lower * s[OLD_COLUMNS];
-            float *below = (float *)call->at[1] + image * old + down.upper * s[OLD_COLUMNS];
-            for (int64_t at = 0; at < count; at++) {
-                share_out(above, &across[at], gradient[at] * (1 - down.share));
-                share_out(below, &across[at], gradient[at] * down.share);
-            }
+        int64_t count = places_across(s, from, across), span = across[count - 1].upper - across[0].lower + 1;
+        for (int64_t image = first; image < end; image++) {
+            const resampled_block block = {s, (const float *)call->at[0] + image * made + from,
+                                           (float *)call->at[1] + image * old, across, count};
+            if (span > RESAMPLED_SPAN)
+                scatter_resampled(&block);
+            else
+                gather_resampled(&block, span);
         }
     }
     (void)part;
