@@ -26,14 +26,18 @@ _PART_OF_WAY = {"taps": Fraction(1, 9), "winograd": Fraction(4, 9)}
 
 
 def with_threads(steps: Sequence[Call | Bound], bound: Sequence[Bound], blas: Blas, most: int) -> Iterator[Bound]:
-    """Yield bound calls, and in front of them calls that change the number of threads, where it has to change."""
-    current = 0
+    """Yield bound calls and, where the number of threads has to change, calls that change it; it ends as it began."""
+    current = most
     for step, call in zip(steps, bound, strict=True):
-        wanted = most if isinstance(step, Call) and product_flops(step) >= LEAST_FLOPS else 1
+        wanted = current
+        if isinstance(step, Call):
+            wanted = most if product_flops(step) >= LEAST_FLOPS else 1
         if wanted != current:
             current = wanted
             yield partial(blas.use_threads, wanted)
         yield call
+    if current != most:
+        yield partial(blas.use_threads, most)
 
 
 def product_flops(call: Call) -> int:

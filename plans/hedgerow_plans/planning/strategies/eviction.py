@@ -20,6 +20,10 @@ _DEEPEST = 300
 """How long a chain of missing ancestors may be; Python's own stack ends somewhere behind it."""
 
 
+_BETWEEN_QUESTIONS = 512
+"""Steps of a long pass after which somebody may have stopped waiting; whoever starts passes asks between short ones."""
+
+
 class _Stuck(Exception):  # noqa: N818 - it is a way out, not an error
     """Nothing more can be dropped, or it leads nowhere."""
 
@@ -84,7 +88,7 @@ class _Run:
 
     def all(self, keep_going: Callable[[], bool]) -> None:
         for step in range(self.work.nodes):
-            if not keep_going():
+            if step % _BETWEEN_QUESTIONS == _BETWEEN_QUESTIONS - 1 and not keep_going():
                 raise _Stuck
             self._execute(step, frozenset(), step, 0)
 

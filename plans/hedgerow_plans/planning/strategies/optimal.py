@@ -87,7 +87,8 @@ def _of_others(body: Body, limits: Limits) -> Iterator[list[int]]:
     for sequences in (keep_all.sequences, tte.sequences, sqrt_n.sequences):
         yield from map(body.codes, sequences(body.problem, limits.keep_going))
     for schedule in (melon.schedule, sage.schedule, dtr.schedule):
-        codes = schedule(body.work, body.room(limits.budget_bytes), limits.keep_going)
+        room = body.room(limits.budget_bytes)
+        codes = schedule(body.work, room, limits.keep_going) if limits.keep_going() else None
         if codes is not None:
             yield codes
 
