@@ -18,12 +18,20 @@ class _Guided:
         for step in range(self._work.nodes):
             if self._relaxation.stage[step] != stage:
                 stage, self._fresh = self._relaxation.stage[step], set()
+            if step + 1 == self._relaxation.borders[stage + 1]:
+                self._refresh_for_later(step, stage)
             for tensor in self._work.reads[step]:
                 self._need(tensor, step, 0)
             self.codes.append(step)
             self._live.update(dict.fromkeys(self._work.makes[step]))
             for tensor in [tensor for tensor in self._live if not self._keep(tensor, step, stage)]:
                 del self._live[tensor]
+
+    def _refresh_for_later(self, step: int, stage: int) -> None:
+        """Bring back what nobody asked for in this stage, but what shall be there when the next one begins."""
+        for tensor in range(len(self._work.sizes)):
+            if self._work.maker[tensor] < step and self._chosen(self._relaxation.stay, tensor, stage + 1):
+                self._need(tensor, step, 0)
 
     def _chosen(self, table: Mapping[Slot, int], number: int, stage: int) -> bool:
         column = table.get((number, stage))

@@ -199,7 +199,7 @@ def careful_repair(
     line: Timeline, budget: int, keep_going: KeepGoing, source: random.Random | None = None, width: int = 8
 ) -> bool:
     """Repair so that the overflow falls with every cut: try the best few out; slower, and gets out of tight places."""
-    while (overflow := _overflow(line, budget)) > 0:
+    while (over := overflow(line, budget)) > 0:
         if len(line.codes) > _LONGEST * line.work.nodes or not keep_going():
             return False
         place = int(np.argmax(line.memory))
@@ -209,7 +209,7 @@ def careful_repair(
         for number, cut in enumerate(cuts(line, budget, place)):
             if number >= width and best is not None:
                 break
-            score = _try_out(line, budget, cut, overflow)
+            score = _try_out(line, budget, cut, over)
             if score < least:
                 best, least = cut, score
         if best is None:
@@ -219,15 +219,16 @@ def careful_repair(
     return True
 
 
-def _try_out(line: Timeline, budget: int, cut: Cut, overflow: float) -> float:
+def _try_out(line: Timeline, budget: int, cut: Cut, over: float) -> float:
     mark, cost = line.mark(), line.cost
     line.insert(cut.position, cut.codes)
     line.prune()
-    gain = overflow - _overflow(line, budget)
+    gain = over - overflow(line, budget)
     score = (line.cost - cost + 1) / gain if gain > 0 else np.inf
     line.rollback(mark)
     return float(score)
 
 
-def _overflow(line: Timeline, budget: int) -> float:
+def overflow(line: Timeline, budget: int) -> float:
+    """Return by how many bytes a sequence overflows, added up over its operations."""
     return float(np.maximum(line.memory - budget, 0).sum())

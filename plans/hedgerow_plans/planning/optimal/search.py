@@ -16,6 +16,7 @@ from hedgerow_plans.planning.optimal.demand import on_demand
 from hedgerow_plans.planning.optimal.exact import MOST_NODES, cheapest
 from hedgerow_plans.planning.optimal.guided import follow
 from hedgerow_plans.planning.optimal.improve import Improver, fill
+from hedgerow_plans.planning.optimal.placing import settle
 from hedgerow_plans.planning.optimal.point import point
 from hedgerow_plans.planning.optimal.relaxation import Relaxation
 from hedgerow_plans.planning.optimal.repair import KeepGoing, Taste, careful_repair, repair
@@ -182,7 +183,8 @@ class Search:
             self.exhausted = True
             return
         line = Timeline(self.work, codes)
-        overfull = self._overfull(line)
+        settle(line, self.budget, self.options.keep_going)
+        codes, overfull = list(line.codes), self._overfull(line)
         self._from(line, careful=False)
         if overfull:
             self._from(Timeline(self.work, codes), careful=True)

@@ -137,6 +137,15 @@ class Timeline:
             found.append((self._tensor[life], int(self._where[self._last[previous]])))
         return found
 
+    def leeway(self, position: int) -> tuple[int, int]:
+        """Return the first and the last position at which a repeat may stand so that it reads and feeds the same."""
+        operation = self._ids[position]
+        first = max((int(self._where[self._birth[life]]) + 1 for life in self._uses[operation]), default=0)
+        first = max(first, *(end + 1 for _, end in self.gap(position)))
+        readers = [self._reads[life][0] for life in self._born[operation] if self._reads[life]]
+        last = min((int(self._where[reader]) for reader in readers), default=position + 1)
+        return first, position if self.work.is_fenced else last - 1  # a fence may stand in between
+
     def is_alive(self, tensor: int, position: int) -> bool:
         """Whether a tensor holds a value just before a position that is read there or later."""
         life = self._life_before(tensor, position)
