@@ -19,7 +19,7 @@ from hedgerow_plans.training.optimizers import Optimizer
 
 __all__ = ["PLANNER_VERSION", "device_costs", "plan_name", "program_key", "program_request"]
 
-PLANNER_VERSION = 4
+PLANNER_VERSION = 5
 """Counted up whenever planning the same request may give other bytes."""
 
 

@@ -5,9 +5,11 @@ All state is here: the best plan and the best bound so far are at hand whenever 
 limit give the same plan.
 """
 
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -20,11 +22,12 @@ from hedgerow_plans.planning.optimal.placing import settle
 from hedgerow_plans.planning.optimal.point import point
 from hedgerow_plans.planning.optimal.relaxation import Relaxation
 from hedgerow_plans.planning.optimal.repair import KeepGoing, Taste, careful_repair, repair
-from hedgerow_plans.planning.optimal.solver import Effort, solve
+from hedgerow_plans.planning.optimal.solver import Problem
 from hedgerow_plans.planning.optimal.stages import last_purposes, peaks, stage_ends
 from hedgerow_plans.planning.optimal.timeline import Codes, Timeline
 
 _PATIENCES = (0.5, 1.0)
+_ROUGH = 20
 
 
 def _forever() -> bool:
@@ -85,6 +88,7 @@ class Search:
     tightened: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False  # the relaxation has nothing more to say
     improver: Improver | None = None
+    sketched: set[tuple[int, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bound = self.work.base_cost
@@ -165,17 +169,40 @@ class Search:
         budget = self.budget + self.options.slack_bytes
         relaxation = Relaxation(self.work, budget, self.deadline, stage_ends(self.work, self.ends))
         guide = bool(self.tightened)
-        start = point(relaxation, self.best) if self.best is not None and not guide else None
-        effort = Effort(self.options.keep_going, gap=self.options.tolerance / 4)
-        solved = solve(relaxation, effort, start, self.tightened)
-        if not guide and solved.bound > self.bound:
-            self.bound = solved.bound
-            self.options.report(self.standing())
+        problem = Problem(relaxation, self.options.keep_going, self.tightened)
+        solved = problem.without_integrality()
+        if not guide:
+            self._raise(solved.bound)
+        if solved.choices is not None and not self.is_done():
+            self._sketch(relaxation, solved.choices)
+            start = point(relaxation, self.best) if self.best is not None and not guide else None
+            solved = problem.with_integrality(start, self._close_enough(), partial(self._sketch, relaxation))
+            if not guide:
+                self._raise(solved.bound)
         if solved.choices is None or self.is_done():
             self.exhausted = not guide
             self.tightened = {}
             return
         self._follow(relaxation, solved.choices)
+
+    def _close_enough(self) -> float:
+        """Return the gap at which the solver's work is done: far from the end a rough answer leads on sooner."""
+        gap = self.standing().gap
+        return max(self.options.tolerance / 4, gap / _ROUGH if math.isfinite(gap) else 0.0)
+
+    def _raise(self, bound: int) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            self.options.report(self.standing())
+
+    def _sketch(self, relaxation: Relaxation, choices: Sequence[bool]) -> None:
+        """Make a plan of what the solver has so far: rough, but a plan, and it tells what not to look at."""
+        codes = tuple(follow(relaxation, choices) or ())
+        if codes and codes not in self.sketched and len(codes) < 2 * self.work.nodes:
+            self.sketched.add(codes)
+            line = Timeline(self.work, codes)
+            settle(line, self.budget, self.options.keep_going)
+            self._from(line, careful=False)
 
     def _follow(self, relaxation: Relaxation, choices: Sequence[bool]) -> None:
         codes = follow(relaxation, choices)

@@ -17,16 +17,19 @@ from hedgerow_plans.planning.optimal.relaxation import Model, Relaxation
 _SAFETY = 1e-7
 _COST_SCALE = 1e4
 _BYTES_SCALE = 1e3
+_PART = 0.1
+"""Of a column in the linear program that counts as chosen: whatever is made again then finds what it reads."""
+
+_MOST_NODES = 2_000
+"""Of the branch-and-bound tree: counted, so that runs repeat."""
+
+_ATTEMPTS = 6
+_MOST_ROWS_AT_ONCE = 12
+_BESIDE = 3
+_VIOLATED = 1e-6
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """When the solver stops without proof."""
-
-    keep_going: Callable[[], bool]
-    nodes: int = 2_000  # of the branch-and-bound tree: counted, so that runs repeat
-    gap: float = 5e-5  # between bound and point, in parts of the cost of keep-all
+KeepGoing = Callable[[], bool]
+OnPoint = Callable[[Sequence[bool]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,46 +38,80 @@ class Solved:
 
     bound: int
     choices: list[bool] | None
-    is_exact: bool  # the relaxation was solved to its end
 
 
-def solve(
-    relaxation: Relaxation, effort: Effort, start: Sequence[int] | None, tightened: Mapping[int, int] | None = None
-) -> Solved:
-    """Solve the relaxation, first without integrality; `start` is a point of a plan.
+class Problem:
+    """The relaxation as the solver sees it: first without integrality, then with it.
 
-    `tightened` takes bytes off the memory rows of some steps: what comes out then guides, but bounds nothing.
+    Rows about memory are many and long, and few of them matter: they join when a solution violates them. A bound from
+    fewer rows is a bound all the same. `tightened` takes bytes off the memory rows of some steps: what comes out then
+    guides, but bounds nothing.
     """
-    base = relaxation.work.base_cost
-    scale = _COST_SCALE / max(base, 1)
-    matrix = _Matrix(relaxation, scale, tightened or {})
-    linear = matrix.solver(effort, integral=False)
-    linear.run()
-    if linear.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return Solved(base, None, is_exact=False)
-    objective = linear.getInfo().objective_function_value
-    upper = None if start is None else sum(v * c for v, c in zip(start, relaxation.model.costs, strict=True)) * scale
-    if upper is not None and start is not None and upper <= objective * (1 + 1e-9) + 1e-9:
-        return Solved(_integer_bound(base, objective / scale), [value > 0 for value in start], is_exact=True)
-    integral = matrix.solver(effort, integral=True)
-    if upper is not None and start is not None:
-        solution = linear.getSolution()
-        _fix_by_reduced_cost(integral, relaxation.model, start, upper - objective, solution)
+
+    def __init__(self, relaxation: Relaxation, keep_going: KeepGoing, tightened: Mapping[int, int]) -> None:
+        self._model, self._keep_going, self._base = relaxation.model, keep_going, relaxation.work.base_cost
+        self._scale = _COST_SCALE / max(self._base, 1)
+        self._matrix = _Matrix(relaxation, self._scale, tightened)
+        self._linear = self._matrix.solver(keep_going, integral=False)
+        self._linear_cost = self._least_cost = 0.0
+
+    def without_integrality(self) -> Solved:
+        """Solve the linear program; its choices are all that it takes even a part of."""
+        while True:
+            self._linear.run()
+            if self._linear.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                return Solved(self._bound(), None)
+            self._linear_cost = self._least_cost = self._linear.getInfo().objective_function_value
+            values = np.array(self._linear.getSolution().col_value)
+            rows = self._matrix.join(values)
+            if not rows:
+                return Solved(self._bound(), (values > _PART).tolist())
+            self._matrix.add_to(self._linear, rows)
+
+    def with_integrality(self, start: Sequence[int] | None, gap: float, on_point: OnPoint) -> Solved:
+        """Solve the relaxation itself, after the linear program.
+
+        `start` is a point of a plan, `gap` how far bound and point may end apart, in parts of the cost of keep-all;
+        `on_point` gets the choices of every better point on the way.
+        """
+        if start is not None and self._cost(start) <= self._linear_cost * (1 + 1e-9) + 1e-9:
+            return Solved(self._bound(), [value > 0 for value in start])
+        choices = None
+        for _ in range(_ATTEMPTS):
+            solver = self._matrix.solver(self._keep_going, integral=True)
+            solver.setOptionValue("mip_abs_gap", max(gap * _COST_SCALE, 1e-6))
+            solver.cbMipImprovingSolution.subscribe(lambda event: on_point(_choices(event.data_out.mip_solution)))
+            if start is not None:
+                self._begin_at(solver, start)
+            solver.run()
+            info = solver.getInfo()
+            if math.isfinite(info.mip_dual_bound):
+                self._least_cost = max(self._least_cost, info.mip_dual_bound)
+            if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+                break
+            values = np.array(solver.getSolution().col_value)
+            choices = _choices(values)
+            if not self._matrix.join(values) or not self._keep_going():
+                break
+        return Solved(self._bound(), choices)
+
+    def _begin_at(self, solver: highspy.Highs, start: Sequence[int]) -> None:
+        slack = self._cost(start) - self._linear_cost
+        _fix_by_reduced_cost(solver, self._model, start, slack, self._linear.getSolution())
         warm = highspy.HighsSolution()
         warm.col_value = [float(value) for value in start]
-        integral.setSolution(warm)
-    integral.run()
-    return _answer(integral, base, objective, scale)
+        solver.setSolution(warm)
+
+    def _cost(self, values: Sequence[int]) -> float:
+        return float(np.dot(values, self._matrix.costs))
+
+    def _bound(self) -> int:
+        return _integer_bound(self._base, self._least_cost / self._scale)
 
 
-def _answer(solver: highspy.Highs, base: int, linear: float, scale: float) -> Solved:
-    info = solver.getInfo()
-    optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    dual = info.mip_dual_bound
-    best = max(linear, dual) if math.isfinite(dual) else linear
-    found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    choices = [value > 0.5 for value in solver.getSolution().col_value] if found else None
-    return Solved(_integer_bound(base, best / scale), choices, is_exact=optimal)
+def _choices(values: npt.ArrayLike) -> list[bool]:
+    chosen: list[bool] = (np.asarray(values) > 0.5).tolist()
+    return chosen
 
 
 def _integer_bound(base: int, overhead: float) -> int:
@@ -98,51 +135,73 @@ class _Matrix:
 
     def __init__(self, relaxation: Relaxation, scale: float, tightened: Mapping[int, int]) -> None:
         model = relaxation.model
-        self.binary = model.binary
+        self._binary = model.binary
         self.costs: Floats = np.array(model.costs, dtype=np.float64) * scale
         less = {number: tightened[step] for step, number in relaxation.memory_rows() if step in tightened}
         factors = np.array([_row_scale(relaxation, row.kind) for row in model.rows], dtype=np.float64)
         most = np.array([row.most - less.get(number, 0) for number, row in enumerate(model.rows)], dtype=np.float64)
-        self.upper: Floats = most * factors
-        lengths = [len(row.terms) for row in model.rows]
-        self.start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        self.index = np.fromiter((column for row in model.rows for column, _ in row.terms), np.int32)
+        self._most: Floats = most * factors
+        self._lengths = np.array([len(row.terms) for row in model.rows])
+        self._starts = np.concatenate([[0], np.cumsum(self._lengths)])
+        self._index = np.fromiter((column for row in model.rows for column, _ in row.terms), np.int32)
         values = np.fromiter((factor for row in model.rows for _, factor in row.terms), np.float64)
-        self.value: Floats = values * np.repeat(factors, lengths)
+        self._value: Floats = values * np.repeat(factors, self._lengths)
+        self._absent = np.array([_is_about_memory(row.kind) for row in model.rows], dtype=bool)
 
-    def solver(self, effort: Effort, *, integral: bool) -> highspy.Highs:
-        """Return a solver that holds the model and stops when it is told to."""
+    def solver(self, keep_going: KeepGoing, *, integral: bool) -> highspy.Highs:
+        """Return a solver that holds the rows so far and stops when it is told to."""
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("random_seed", 0)
         solver.setOptionValue("mip_rel_gap", 0.0)
-        solver.setOptionValue("mip_abs_gap", max(effort.gap * _COST_SCALE, 1e-6))
-        solver.setOptionValue("mip_max_nodes", effort.nodes)
-        _stop_when_told(solver, effort.keep_going)
-        solver.passModel(self._lp(integral=integral))
+        solver.setOptionValue("mip_max_nodes", _MOST_NODES)
+        _stop_when_told(solver, keep_going)
+        solver.passModel(self._columns(integral=integral))
+        self.add_to(solver, np.nonzero(~self._absent)[0].tolist())
         return solver
 
-    def _lp(self, *, integral: bool) -> highspy.HighsLp:
+    def join(self, values: Floats) -> list[int]:
+        """Let rows join that a solution violates, the worst first and none beside another; return them."""
+        rows = np.repeat(np.arange(len(self._lengths)), self._lengths)
+        excess = np.bincount(rows, self._value * values[self._index], len(self._lengths)) - self._most
+        excess[~self._absent] = 0.0
+        chosen: list[int] = []
+        while len(chosen) < _MOST_ROWS_AT_ONCE and excess.max(initial=0.0) > _VIOLATED:
+            worst = int(excess.argmax())
+            chosen.append(worst)
+            excess[max(0, worst - _BESIDE) : worst + _BESIDE + 1] = 0.0
+        self._absent[chosen] = False
+        return chosen
+
+    def add_to(self, solver: highspy.Highs, rows: Sequence[int]) -> None:
+        """Give rows to a solver."""
+        terms = np.concatenate([np.arange(0), *(np.arange(self._starts[row], self._starts[row + 1]) for row in rows)])
+        starts = np.concatenate([[0], np.cumsum(self._lengths[rows])])[:-1].astype(np.int32)
+        least, most = np.full(len(rows), -np.inf), self._most[rows]
+        solver.addRows(len(rows), least, most, len(terms), starts, self._index[terms], self._value[terms])
+
+    def _columns(self, *, integral: bool) -> highspy.HighsLp:
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(self.costs), len(self.upper)
+        lp.num_col_, lp.num_row_ = len(self.costs), 0
         lp.col_cost_, lp.col_lower_, lp.col_upper_ = self.costs, np.zeros_like(self.costs), np.ones_like(self.costs)
-        lp.row_lower_, lp.row_upper_ = np.full_like(self.upper, -np.inf), self.upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = self.start, self.index, self.value
         if integral:
             kinds = highspy.HighsVarType
-            lp.integrality_ = [kinds.kInteger if binary else kinds.kContinuous for binary in self.binary]
+            lp.integrality_ = [kinds.kInteger if binary else kinds.kContinuous for binary in self._binary]
         return lp
 
 
 def _row_scale(relaxation: Relaxation, kind: str) -> float:
     if kind == "deadline":
         return _BYTES_SCALE / max(relaxation.work.base_time, 1)
-    return _BYTES_SCALE / relaxation.budget if kind == "inner" or kind.startswith("memory") else 1.0
+    return _BYTES_SCALE / relaxation.budget if _is_about_memory(kind) else 1.0
 
 
-def _stop_when_told(solver: highspy.Highs, keep_going: Callable[[], bool]) -> None:
+def _is_about_memory(kind: str) -> bool:
+    return kind == "inner" or kind.startswith("memory")
+
+
+def _stop_when_told(solver: highspy.Highs, keep_going: KeepGoing) -> None:
     def ask(event: highspy.HighsCallbackEvent) -> None:
         if not keep_going():
             event.interrupt()
