@@ -28,8 +28,8 @@ def search_in_pair(work: Workload, budget: int, deadline: int | None, options: O
     if state.is_done() or not options.keep_going():
         return state.standing()
     with _Helper(work, budget, deadline, options.seed) as helper:
-        while not state.is_done() and options.keep_going() and not state.exhausted:
-            state.relax()
+        while not state.is_done() and options.keep_going() and not state.staged.exhausted:
+            state.staged.relax()
             helper.exchange(state)
         while not state.is_done() and options.keep_going() and helper.is_working():
             time.sleep(_LISTEN_SECONDS)

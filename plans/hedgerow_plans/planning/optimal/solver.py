@@ -1,4 +1,4 @@
-"""HiGHS, asked for the relaxation's optimum: floating point and scaling live here and nowhere else.
+"""HiGHS, asked for the relaxation's optimum: floating point lives here and in `matrix`, and nowhere else.
 
 Everything that comes out is an integer or a choice; a bound is rounded so that the solver's tolerances cannot lift it
 above the truth. One thread and a fixed seed: the same model gives the same answer.
@@ -12,23 +12,17 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from hedgerow_plans.planning.optimal.matrix import KeepGoing, Matrix
 from hedgerow_plans.planning.optimal.relaxation import Model, Relaxation
 
 _SAFETY = 1e-7
 _COST_SCALE = 1e4
-_BYTES_SCALE = 1e3
 _PART = 0.1
 """Of a column in the linear program that counts as chosen: whatever is made again then finds what it reads."""
 
-_MOST_NODES = 2_000
-"""Of the branch-and-bound tree: counted, so that runs repeat."""
-
 _ATTEMPTS = 6
-_MOST_ROWS_AT_ONCE = 12
-_BESIDE = 3
-_VIOLATED = 1e-6
-Floats = npt.NDArray[np.float64]
-KeepGoing = Callable[[], bool]
+"""How often rows that were violated join before the choices are taken as they are."""
+
 OnPoint = Callable[[Sequence[bool]], None]
 
 
@@ -51,7 +45,7 @@ class Problem:
     def __init__(self, relaxation: Relaxation, keep_going: KeepGoing, tightened: Mapping[int, int]) -> None:
         self._model, self._keep_going, self._base = relaxation.model, keep_going, relaxation.work.base_cost
         self._scale = _COST_SCALE / max(self._base, 1)
-        self._matrix = _Matrix(relaxation, self._scale, tightened)
+        self._matrix = Matrix(relaxation, self._scale, tightened)
         self._linear = self._matrix.solver(keep_going, integral=False)
         self._linear_cost = self._least_cost = 0.0
 
@@ -128,84 +122,3 @@ def _fix_by_reduced_cost(
         at_bound = values[column] < 1e-7 if reduced[column] > 0 else values[column] > 1 - 1e-7
         if model.binary[column] and at_bound and value == (0 if reduced[column] > 0 else 1):
             solver.changeColBounds(column, float(value), float(value))
-
-
-class _Matrix:
-    """The model in the solver's form, scaled so that keep-all costs 1e4 and the budget is 1e3."""
-
-    def __init__(self, relaxation: Relaxation, scale: float, tightened: Mapping[int, int]) -> None:
-        model = relaxation.model
-        self._binary = model.binary
-        self.costs: Floats = np.array(model.costs, dtype=np.float64) * scale
-        less = {number: tightened[step] for step, number in relaxation.memory_rows() if step in tightened}
-        factors = np.array([_row_scale(relaxation, row.kind) for row in model.rows], dtype=np.float64)
-        most = np.array([row.most - less.get(number, 0) for number, row in enumerate(model.rows)], dtype=np.float64)
-        self._most: Floats = most * factors
-        self._lengths = np.array([len(row.terms) for row in model.rows])
-        self._starts = np.concatenate([[0], np.cumsum(self._lengths)])
-        self._index = np.fromiter((column for row in model.rows for column, _ in row.terms), np.int32)
-        values = np.fromiter((factor for row in model.rows for _, factor in row.terms), np.float64)
-        self._value: Floats = values * np.repeat(factors, self._lengths)
-        self._absent = np.array([_is_about_memory(row.kind) for row in model.rows], dtype=bool)
-
-    def solver(self, keep_going: KeepGoing, *, integral: bool) -> highspy.Highs:
-        """Return a solver that holds the rows so far and stops when it is told to."""
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("random_seed", 0)
-        solver.setOptionValue("mip_rel_gap", 0.0)
-        solver.setOptionValue("mip_max_nodes", _MOST_NODES)
-        _stop_when_told(solver, keep_going)
-        solver.passModel(self._columns(integral=integral))
-        self.add_to(solver, np.nonzero(~self._absent)[0].tolist())
-        return solver
-
-    def join(self, values: Floats) -> list[int]:
-        """Let rows join that a solution violates, the worst first and none beside another; return them."""
-        rows = np.repeat(np.arange(len(self._lengths)), self._lengths)
-        excess = np.bincount(rows, self._value * values[self._index], len(self._lengths)) - self._most
-        excess[~self._absent] = 0.0
-        chosen: list[int] = []
-        while len(chosen) < _MOST_ROWS_AT_ONCE and excess.max(initial=0.0) > _VIOLATED:
-            worst = int(excess.argmax())
-            chosen.append(worst)
-            excess[max(0, worst - _BESIDE) : worst + _BESIDE + 1] = 0.0
-        self._absent[chosen] = False
-        return chosen
-
-    def add_to(self, solver: highspy.Highs, rows: Sequence[int]) -> None:
-        """Give rows to a solver."""
-        terms = np.concatenate([np.arange(0), *(np.arange(self._starts[row], self._starts[row + 1]) for row in rows)])
-        starts = np.concatenate([[0], np.cumsum(self._lengths[rows])])[:-1].astype(np.int32)
-        least, most = np.full(len(rows), -np.inf), self._most[rows]
-        solver.addRows(len(rows), least, most, len(terms), starts, self._index[terms], self._value[terms])
-
-    def _columns(self, *, integral: bool) -> highspy.HighsLp:
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(self.costs), 0
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = self.costs, np.zeros_like(self.costs), np.ones_like(self.costs)
-        if integral:
-            kinds = highspy.HighsVarType
-            lp.integrality_ = [kinds.kInteger if binary else kinds.kContinuous for binary in self._binary]
-        return lp
-
-
-def _row_scale(relaxation: Relaxation, kind: str) -> float:
-    if kind == "deadline":
-        return _BYTES_SCALE / max(relaxation.work.base_time, 1)
-    return _BYTES_SCALE / relaxation.budget if _is_about_memory(kind) else 1.0
-
-
-def _is_about_memory(kind: str) -> bool:
-    return kind == "inner" or kind.startswith("memory")
-
-
-def _stop_when_told(solver: highspy.Highs, keep_going: KeepGoing) -> None:
-    def ask(event: highspy.HighsCallbackEvent) -> None:
-        if not keep_going():
-            event.interrupt()
-
-    solver.cbSimplexInterrupt.subscribe(ask)
-    solver.cbMipInterrupt.subscribe(ask)
-    solver.cbIpmInterrupt.subscribe(ask)
