@@ -66,3 +66,12 @@ def test_a_convolution_in_tiles_is_as_small_as_its_tiles() -> None:
     assert product_flops(pointwise) == 10**9
     assert product_flops(by_taps) == 10**9 // 9
     assert product_flops(convolution("conv2d", image, (16, 1, 3, 3), image, algorithm="depthwise")) == 0
+
+
+def test_a_convolution_needs_larger_products_than_a_single_one(blas: Blas) -> None:
+    blas.use_threads(2)
+    image = (16, 16, 16, 8)
+    assert threads_in(convolution("conv2d", image, (16, 16, 1, 1), image, flops=20_000_000), blas) == 1
+    assert threads_in(convolution("conv2d", image, (16, 16, 1, 1), image, flops=80_000_000), blas) == 2
+    assert product_flops(linear(64, 400)) < 21_000_000
+    assert threads_in(linear(64, 400), blas) == 2

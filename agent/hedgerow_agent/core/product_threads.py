@@ -17,6 +17,9 @@ from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UNFOLDED_TILE_
 LEAST_FLOPS = 12_000_000
 """Of a product that is worth two threads: a quarter of a millisecond of one, with 50 billion of them a second."""
 
+LEAST_FLOPS_IN_A_ROW = 40_000_000
+"""Of a product that is one of many: a convolution's come one after the other, and threads meet in each of them."""
+
 _ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}
 _FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0}
 """Which side of its weight a convolution multiplies patches with."""
@@ -31,13 +34,17 @@ def with_threads(steps: Sequence[Call | Bound], bound: Sequence[Bound], blas: Bl
     for step, call in zip(steps, bound, strict=True):
         wanted = current
         if isinstance(step, Call):
-            wanted = most if product_flops(step) >= LEAST_FLOPS else 1
+            wanted = most if product_flops(step) >= _least(step) else 1
         if wanted != current:
             current = wanted
             yield partial(blas.use_threads, wanted)
         yield call
     if current != most:
         yield partial(blas.use_threads, most)
+
+
+def _least(call: Call) -> int:
+    return LEAST_FLOPS if call.node.op in _ONE_PRODUCT else LEAST_FLOPS_IN_A_ROW
 
 
 def product_flops(call: Call) -> int:
