@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -39,9 +40,8 @@ def build_library(target: Target, output: Path) -> Path:
 
 def build_test(target: Target, output: Path, library: Path | None = None) -> Path:
     """Link the program that tests the kernels alone, or one that tests the kernels of a library."""
-    if library is not None:  # what a library contains is not part of any key
-        return _link_test(target, output, library)
-    return _kept(target, output, "test", lambda partly: _link_test(target, partly, None))
+    what = "test" if library is None else f"test-of-{hashlib.sha256(library.read_bytes()).hexdigest()[:20]}"
+    return _kept(target, output, what, lambda partly: _link_test(target, partly, library))
 
 
 def _kept(target: Target, output: Path, what: str, make: Callable[[Path], object]) -> Path:
@@ -72,8 +72,8 @@ def _cache() -> Path | None:
 
 
 def _key(target: Target, what: str) -> str:
-    digest = hashlib.sha256(repr((what, target, target.version(), COMMON)).encode())
-    folders = ("include", "src", *(["tests"] if what == "test" else []))
+    digest = hashlib.sha256(repr((what, replace(target, compiler=target.identity()), COMMON)).encode())
+    folders = ("include", "src", *([] if what == "library" else ["tests"]))
     for source in sorted(path for folder in folders for path in (HERE / folder).rglob("*.[ch]")):
         digest.update(str(source.relative_to(HERE)).encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:20]

@@ -3,6 +3,7 @@
 Zig brings headers and stubs of every glibc; what it links for 2.17 runs on every Linux since 2014.
 """
 
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -55,6 +56,12 @@ class Target:
         asked = [*self.compiler, "--version"]
         done = subprocess.run(asked, capture_output=True, text=True, check=False)
         return done.stdout.partition("\n")[0].strip() or shlex.join(self.compiler)
+
+    def identity(self) -> tuple[str, ...]:
+        """Return what decides what the compiler makes: for ziglang not where it is installed, but which one it is."""
+        if is_zig(self):
+            return ("ziglang", importlib.metadata.version("ziglang"))
+        return (*self.compiler, self.version())
 
 
 def host_target() -> Target | None:
