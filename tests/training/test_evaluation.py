@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score
 
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.evaluation import Scores
@@ -19,6 +18,8 @@ ANSWERS = st.lists(st.tuples(st.integers(0, CLASSES - 1), st.integers(0, CLASSES
 
 @given(ANSWERS, st.integers(1, 20))
 def test_figures_are_those_of_scikit_learn(pairs: list[tuple[int, int]], piece: int) -> None:
+    from sklearn.metrics import accuracy_score, f1_score  # noqa: PLC0415 - a second of import, and each worker collects
+
     answers, labels = (np.array(column) for column in zip(*pairs, strict=True))
     logits, losses = np.eye(CLASSES, dtype=np.float32)[answers], np.linspace(0, 1, len(pairs), dtype=np.float32)
     scores = Scores(CLASSES)
