@@ -104,8 +104,17 @@ class Stage:
 
 
 @contextmanager
-def raise_curtain(folder: Path, data: SampleData, devices: Sequence[DeviceRole], say: Say = quiet) -> Iterator[Stage]:
-    """Start the servers and the operator, install the CRDs and lay out the devices' disks; agents are not started."""
+def raise_curtain(
+    folder: Path,
+    data: SampleData,
+    devices: Sequence[DeviceRole],
+    say: Say = quiet,
+    programs: Path | None = None,
+) -> Iterator[Stage]:
+    """Start the servers and the operator, install the CRDs and lay out the devices' disks; agents are not started.
+
+    `programs` is where the operator remembers what it has planned; by itself it knows nothing.
+    """
     # kubectl finds its plugins on PATH.
     os.environ["PATH"] = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
     with ExitStack() as stack:
@@ -119,7 +128,8 @@ def raise_curtain(folder: Path, data: SampleData, devices: Sequence[DeviceRole],
             )
         )
         key_file, trusted = _make_key(folder)
-        environment = _operator_environment(folder, control_plane, broker, key_file) | {
+        environment = _operator_environment(control_plane, broker, key_file) | {
+            "HEDGEROW_MEMO_FOLDER": str(programs or folder / "programs"),
             "HEDGEROW_METRICS_PORT": str(metrics_port),
             "HEDGEROW_HEALTH_PORT": str(health_port),
         }
@@ -149,7 +159,7 @@ def _make_key(folder: Path) -> tuple[Path, tuple[str, str]]:
     return file, (key_id(key.public_key()), public_key_text(key.public_key()))
 
 
-def _operator_environment(folder: Path, control_plane: ControlPlane, broker: Broker, key_file: Path) -> dict[str, str]:
+def _operator_environment(control_plane: ControlPlane, broker: Broker, key_file: Path) -> dict[str, str]:
     return {
         "KUBECONFIG": str(control_plane.kubeconfig),
         "HEDGEROW_NAMESPACES": FLEET,
@@ -158,7 +168,6 @@ def _operator_environment(folder: Path, control_plane: ControlPlane, broker: Bro
         "HEDGEROW_SIGNING_KEY_FILE": str(key_file),
         "HEDGEROW_AUTO_APPROVE": "true",
         "HEDGEROW_DEVICE_METRICS": "true",
-        "HEDGEROW_MEMO_FOLDER": str(folder / "programs"),
         "HEDGEROW_LISTEN_ADDRESS": "127.0.0.1",
     }
 

@@ -34,8 +34,8 @@ TIMEOUT_SECONDS = 240.0
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    with perform(tmp_path_factory.mktemp("kills") / "stage", CAST) as started:
+def story(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> Iterator[Story]:
+    with perform(tmp_path_factory.mktemp("kills") / "stage", CAST, programs) as started:
         started.register()
         yield started
 

@@ -6,6 +6,7 @@ that must be refused, rollbacks, deletion.
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,10 +39,10 @@ SQUEEZED = [role.name for role in CAST if role.device_class == SQUEEZED_CLASS]
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def story(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Story]:
+def story(tmp_path_factory: pytest.TempPathFactory, programs: Path, request: pytest.FixtureRequest) -> Iterator[Story]:
     with pytest.MonkeyPatch.context() as devices:
         devices.setenv("HEDGEROW_BACKEND", request.param)
-        with perform(tmp_path_factory.mktemp("slice") / "stage", CAST) as played:
+        with perform(tmp_path_factory.mktemp("slice") / "stage", CAST, programs) as played:
             played.register()
             played.train()
             yield played

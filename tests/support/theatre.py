@@ -22,10 +22,10 @@ def prepare_data() -> SampleData:
 
 
 @contextmanager
-def perform(folder: Path, devices: Sequence[DeviceRole]) -> Iterator[Story]:
-    """Raise the curtain for some of the cast; nothing has been applied yet."""
+def perform(folder: Path, devices: Sequence[DeviceRole], programs: Path) -> Iterator[Story]:
+    """Raise the curtain for some of the cast; nothing has been applied yet. What was planned is kept in `programs`."""
     data = prepare_data()
-    with raise_curtain(folder, data, devices) as stage, (folder / "shown.log").open("w") as log:
+    with raise_curtain(folder, data, devices, programs=programs) as stage, (folder / "shown.log").open("w") as log:
         yield Story(stage, data, Show(Console(file=log, width=160), None), devices)
 
 
