@@ -48,7 +48,7 @@ quick: venv ## the tests that need no server
 	@$(PYTEST) -m "$(NO_SERVERS)"
 
 test: setup check ## static checks and every test, on real servers
-	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "not thorough"
+	@$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "not thorough"
 
 demo: setup ## the whole story on this machine: apply, train, squeeze, roll back
 	@PYTHONPATH=hack $(BIN)/python -m demo

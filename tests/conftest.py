@@ -9,14 +9,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 pytest_plugins = ["support.server_fixtures", "support.operator_fixtures"]
 
-LONGEST_FIRST = ("e2e", "packaging", "cluster", "device", "planners", "training", "servers", "chart", "provision")
-"""Folders with files that take long: begun early, so that of two workers none is left alone with one at the end."""
+LONGEST_FIRST = (
+    *("e2e/test_slice", "e2e", "packaging", "cluster", "device", "planners", "training", "servers", "chart"),
+    "provision",
+)
+"""Folders with files that take long: begun early, so that no worker is left alone with one at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the folders whose files take longest."""
-    ranks = {folder: rank for rank, folder in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(ranks)))
+    items.sort(key=lambda item: _rank(f"{item.path.parent.name}/{item.path.name}"))
+
+
+def _rank(file: str) -> int:
+    return next((rank for rank, start in enumerate(LONGEST_FIRST) if file.startswith(start)), len(LONGEST_FIRST))
 
 
 @pytest.hookimpl(optionalhook=True)
