@@ -91,7 +91,7 @@ class Problem:
 
     def _begin_at(self, solver: highspy.Highs, start: Sequence[int]) -> None:
         slack = self._cost(start) - self._linear_cost
-        _fix_by_reduced_cost(solver, self._model, start, slack, self._linear.getSolution())
+        _fix_by_reduced_cost(solver, self._model, slack, self._linear.getSolution())
         warm = highspy.HighsSolution()
         warm.col_value = [float(value) for value in start]
         solver.setSolution(warm)
@@ -112,13 +112,10 @@ def _integer_bound(base: int, overhead: float) -> int:
     return max(base, math.ceil((base + overhead) * (1 - _SAFETY)))
 
 
-def _fix_by_reduced_cost(
-    solver: highspy.Highs, model: Model, start: Sequence[int], slack: float, solution: highspy.HighsSolution
-) -> None:
-    """Fix columns whose other value costs more than the plan at hand."""
+def _fix_by_reduced_cost(solver: highspy.Highs, model: Model, slack: float, solution: highspy.HighsSolution) -> None:
+    """Fix columns whose other value costs more than the slack."""
     reduced, values = np.array(solution.col_dual), np.array(solution.col_value)
-    for column in np.nonzero(np.abs(reduced) > slack + 1e-6)[0].tolist():
-        value = start[column]
-        at_bound = values[column] < 1e-7 if reduced[column] > 0 else values[column] > 1 - 1e-7
-        if model.binary[column] and at_bound and value == (0 if reduced[column] > 0 else 1):
-            solver.changeColBounds(column, float(value), float(value))
+    at_bound = np.where(reduced > 0, values < 1e-7, values > 1 - 1e-7)
+    fixed = np.nonzero((np.abs(reduced) > slack + 1e-6) & at_bound & np.array(model.binary))[0].astype(np.int32)
+    ends = np.where(reduced[fixed] > 0, 0.0, 1.0)
+    solver.changeColsBounds(len(fixed), fixed, ends, ends)

@@ -71,9 +71,11 @@ class Staged:
     def _sketch(self, relaxation: Relaxation, choices: Sequence[bool]) -> None:
         """Make a plan of what the solver has so far: rough, but a plan, and it tells what not to look at."""
         codes = tuple(follow(relaxation, choices) or ())
-        if codes and codes not in self._sketched and len(codes) < 2 * self.plans.work.nodes:
-            self._sketched.add(codes)
-            line = Timeline(self.plans.work, codes)
+        if not codes or codes in self._sketched or len(codes) > 2 * self.plans.work.nodes:
+            return
+        self._sketched.add(codes)
+        line = Timeline(self.plans.work, codes)
+        if self.plans.cost is None or line.cost < self.plans.cost:
             settle(line, self.plans.budget, self.plans.options.keep_going)
             self.plans.offer_repaired(line, careful=False)
 
@@ -84,10 +86,10 @@ class Staged:
             return
         line = Timeline(self.plans.work, codes)
         settle(line, self.plans.budget, self.plans.options.keep_going)
-        codes, overfull = list(line.codes), self._overfull(line)
+        settled, overfull = list(line.codes), self._overfull(line)
         self.plans.offer_repaired(line, careful=False)
         if overfull:
-            self.plans.offer_repaired(Timeline(self.plans.work, codes), careful=True)
+            self.plans.offer_repaired(Timeline(self.plans.work, settled), careful=True)
         self._refine(relaxation, overfull)
 
     def _overfull(self, line: Timeline) -> dict[int, _Overflow]:
