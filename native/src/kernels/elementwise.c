@@ -140,8 +140,9 @@ static void run_silu_grad(const hedgerow_call *call, int64_t first, int64_t end,
     (void)part;
 }
 
-/* x F(x), F the normal distribution function, and, if it is wanted, the slope F(x) + x f(x). What lies beyond |x| is
- * t P(t) exp(-x^2 / 2) with t = 1 / (1 + c |x|), as numpy's kernel has it. Operands: x, result, slope. */
+/* x F(x), F the normal distribution function, and, if it is wanted, the slope F(x) + x f(x). Where |x| is below 1, F is
+ * a half and an odd polynomial, so that what most numbers are is off by its last rounding alone; elsewhere what lies
+ * beyond |x| is t P(t) exp(-x^2 / 2) with t = 1 / (1 + c |x|). Operands: x, result, slope. */
 static hedgerow_verdict check_gelu(const hedgerow_record *record, int64_t *units) {
     hedgerow_verdict verdict = check_elements(record, units, 2);
     checker check = look_at(record);
@@ -155,15 +156,22 @@ static void run_gelu(const hedgerow_call *call, int64_t first, int64_t end, int 
     const ivec sign = (ivec)spread(-0.0F);
     BY_VECTORS(first, end, at, count) {
         vec x = load_upto(in + at, count), size = (vec)((ivec)x & ~sign);
-        vec t = spread(1) / (spread(1) + spread(0.335F) * size);
-        vec p = spread(-0.108075549F);
-        p = p * t + spread(0.352944255F);
-        p = p * t + spread(-0.0651215797F);
-        p = p * t + spread(0.194560303F);
-        p = p * t + spread(0.125692498F);
-        vec power = exponential(spread(-0.5F) * x * x);
+        vec t = spread(1) / (spread(1) + spread(0.36F) * size), square = x * x;
+        vec p = spread(-0.1042497372F);
+        p = p * t + spread(0.2668282411F);
+        p = p * t + spread(0.02647568091F);
+        p = p * t + spread(0.1700506085F);
+        p = p * t + spread(0.140792789F);
+        vec q = spread(-7.654178743e-6F);
+        q = q * square + spread(1.134863033e-4F);
+        q = q * square + spread(-1.186329886e-3F);
+        q = q * square + spread(9.973323391e-3F);
+        q = q * square + spread(-6.649035992e-2F);
+        q = q * square + spread(0.3989422801F);
+        vec power = exponential(spread(-0.5F) * square);
         vec half = spread(0.5F) - p * t * power;
-        vec distribution = spread(0.5F) + (vec)((ivec)half | ((ivec)x & sign));
+        half = choose((ivec)(size < spread(1)), q * x, (vec)((ivec)half | ((ivec)x & sign)));
+        vec distribution = spread(0.5F) + half;
         store_upto(out + at, x * distribution, count);
         if (slope != NULL)
             store_upto(slope + at, distribution + x * spread(0.398942280401432678F) * power, count);
