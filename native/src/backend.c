@@ -70,17 +70,32 @@ void hedgerow_use_blas(void *cblas_sgemm, int32_t integer_bits) {
         memcpy(&product32, &cblas_sgemm, sizeof cblas_sgemm);
 }
 
-bool hedgerow_blas_product(const hedgerow_product *p) {
+/* Terms that a BLAS adds up one after the other: each sum is rounded, so that a long one is off by the root of its length.
+ * Longer ones are cut, and their parts are added to what is there. Gradients of weights, where A is turned, are left
+ * whole: nothing is computed from them, and where they are small, cutting is slow. */
+enum { MOST_TERMS = 128 };
+
+static void blas_part(const hedgerow_product *p, float alpha, float beta) {
     int turn_a = p->turn_a ? TURNED : NOT_TURNED, turn_b = p->turn_b ? TURNED : NOT_TURNED;
-    float alpha = p->taken != 0 ? -p->taken : 1.0F, beta = p->taken != 0 ? 1.0F : p->beta;
-    if (product64 != NULL) {
+    if (product64 != NULL)
         product64(ROW_MAJOR, turn_a, turn_b, p->m, p->n, p->k, alpha, p->a, p->lda, p->b, p->ldb, beta, p->c, p->ldc);
-        return true;
-    }
-    if (product32 != NULL) {
+    else
         product32(ROW_MAJOR, turn_a, turn_b, (int)p->m, (int)p->n, (int)p->k, alpha, p->a, (int)p->lda, p->b,
                   (int)p->ldb, beta, p->c, (int)p->ldc);
-        return true;
+}
+
+bool hedgerow_blas_product(const hedgerow_product *p) {
+    if (product64 == NULL && product32 == NULL)
+        return false;
+    float alpha = p->taken != 0 ? -p->taken : 1.0F, beta = p->taken != 0 ? 1.0F : p->beta;
+    int64_t terms = p->terms > 0 ? p->terms : MOST_TERMS, parts = p->turn_a ? 1 : (p->k + terms - 1) / terms;
+    for (int64_t part = 0; part < parts; part++) {
+        hedgerow_product own = *p;
+        int64_t first = p->k * part / parts;
+        own.k = p->k * (part + 1) / parts - first;
+        own.a += p->turn_a ? first * p->lda : first;
+        own.b += p->turn_b ? first : first * p->ldb;
+        blas_part(&own, alpha, part > 0 ? 1.0F : beta);
     }
-    return false;
+    return true;
 }

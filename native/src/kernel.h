@@ -33,7 +33,7 @@ typedef struct {
 const hedgerow_table *hedgerow_current_table(void);
 
 /* Row-major C (m x n) = A B + beta C, or C - taken A B where `taken` is not 0; a transposed operand is stored as its
- * transpose. */
+ * transpose. At most `terms` are added up one after the other, or as many as is fast where that is 0. */
 typedef struct {
     bool turn_a, turn_b;
     int64_t m, n, k;
@@ -41,6 +41,7 @@ typedef struct {
     float *c;
     int64_t lda, ldb, ldc;
     float beta, taken;
+    int64_t terms;
 } hedgerow_product;
 
 /* Hand a product to the BLAS in use; false if there is none. */

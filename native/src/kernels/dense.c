@@ -47,8 +47,22 @@ static hedgerow_product product_of(const hedgerow_call *call, int64_t first, int
     return p;
 }
 
+/* What is off in a result is off in all that is computed from it. So sums are short where that costs little: those of a
+ * small weight, and those of very few rows, such as one token of each sample, through which all of a gradient comes. With
+ * some more rows a BLAS is busy with the weight, and cutting it is dear. */
+enum { DEPTH_OF_SMALL = 96, NUMBERS_OF_SMALL = 8192, TERMS_OF_SMALL = 16 };
+enum { VERY_FEW_ROWS = 32, FEW_ROWS = 128, TERMS_OF_FEW = 64 };
+
+static int64_t terms_of_product(const int64_t *sizes) {
+    int64_t m = sizes[PRODUCT_M], k = sizes[PRODUCT_K];
+    if (sizes[PRODUCT_TURN_B] && k <= DEPTH_OF_SMALL && k * sizes[PRODUCT_N] <= NUMBERS_OF_SMALL)
+        return TERMS_OF_SMALL;
+    return m <= VERY_FEW_ROWS ? TERMS_OF_FEW : m < FEW_ROWS ? k : 0;
+}
+
 static void run_product(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     hedgerow_product p = product_of(call, first, end);
+    p.terms = terms_of_product(call->record.sizes);
     multiply(&p);
     if (call->at[3] != NULL)
         add_row(p.c, (const float *)call->at[3] + (call->record.sizes[PRODUCT_BY_COLUMNS] ? first : 0), p.m, p.n, p.ldc);
@@ -80,41 +94,45 @@ static hedgerow_verdict check_column_sums(const hedgerow_record *record, int64_t
     return check.verdict;
 }
 
-/* Add up some columns, in four sums that are added at the end, so that additions need not wait for each other. */
-static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int64_t first, int64_t end, float factor,
+enum { SUM_ROWS = 128 };
+
+/* Add up some columns, in four sums that are added at the end, so that additions need not wait for each other; what blocks
+ * of rows come to is added up in 64 bits. */
+static void sum_columns(const float *matrix, int64_t rows, int64_t columns, int64_t first, int64_t end, double factor,
                         float *sums) {
-    const vec factors = spread(factor);
     int64_t column = first;
     for (; column + 2 * LANES <= end; column += 2 * LANES) {
-        vec low[4] = {zeros(), zeros(), zeros(), zeros()}, high[4] = {zeros(), zeros(), zeros(), zeros()};
-        const float *at = matrix + column;
-        int64_t row = 0;
-        for (; row + 4 <= rows; row += 4)
-            for (int lane = 0; lane < 4; lane++) {
-                low[lane] += load(at + (row + lane) * columns);
-                high[lane] += load(at + (row + lane) * columns + LANES);
+        wide_vec left = {0}, right = {0};
+        for (int64_t from = 0, to; from < rows; from = to) {
+            vec low[4] = {zeros(), zeros(), zeros(), zeros()}, high[4] = {zeros(), zeros(), zeros(), zeros()};
+            const float *at = matrix + column;
+            int64_t row = from;
+            to = least(rows, from + SUM_ROWS);
+            for (; row + 4 <= to; row += 4)
+                for (int lane = 0; lane < 4; lane++) {
+                    low[lane] += load(at + (row + lane) * columns);
+                    high[lane] += load(at + (row + lane) * columns + LANES);
+                }
+            for (; row < to; row++) {
+                low[0] += load(at + row * columns);
+                high[0] += load(at + row * columns + LANES);
             }
-        for (; row < rows; row++) {
-            low[0] += load(at + row * columns);
-            high[0] += load(at + row * columns + LANES);
+            left += widen((low[0] + low[1]) + (low[2] + low[3]));
+            right += widen((high[0] + high[1]) + (high[2] + high[3]));
         }
-        store(sums + column, ((low[0] + low[1]) + (low[2] + low[3])) * factors);
-        store(sums + column + LANES, ((high[0] + high[1]) + (high[2] + high[3])) * factors);
+        store(sums + column, narrow(left * factor));
+        store(sums + column + LANES, narrow(right * factor));
     }
     for (; column < end; column++) {
-        float sum[4] = {0, 0, 0, 0};
-        int64_t row = 0;
-        for (; row + 4 <= rows; row += 4)
-            for (int lane = 0; lane < 4; lane++)
-                sum[lane] += matrix[(row + lane) * columns + column];
-        for (; row < rows; row++)
-            sum[0] += matrix[row * columns + column];
-        sums[column] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) * factor;
+        double sum = 0;
+        for (int64_t row = 0; row < rows; row++)
+            sum += matrix[row * columns + column];
+        sums[column] = (float)(sum * factor);
     }
 }
 
 static void run_column_sums(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     sum_columns(call->at[0], call->record.sizes[0], call->record.sizes[1], first, end,
-                (float)call->record.numbers[0], call->at[1]);
+                call->record.numbers[0], call->at[1]);
     (void)part;
 }

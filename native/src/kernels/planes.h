@@ -57,8 +57,6 @@ static near_shape near_gradient(const window *w) {
 static int64_t near_floats(const near_shape *s) { return s->planes_down * s->planes_across * s->rows * s->columns; }
 
 /* Whole vectors are moved where rows follow each other: what goes beyond a row is written again by the next one. */
-static inline int64_t whole_vectors(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
-
 static inline void clear_beyond(float *to, int64_t count) {
     if (count > 0)
         store(to, zeros()); /* most often enough, and then no call */

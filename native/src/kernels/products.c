@@ -6,7 +6,7 @@
 #include "products.h"
 #include "vector.h"
 
-enum { TILE_ROWS = 6, TILE_COLUMNS = 2 * LANES, PANEL_DEPTH = 512 };
+enum { TILE_ROWS = 6, TILE_COLUMNS = 2 * LANES, PANEL_DEPTH = 512, TILE_TERMS = 128 };
 
 typedef struct {
     const float *at;
@@ -26,23 +26,26 @@ static void pack_panel(const hedgerow_product *p, int64_t first_column, int64_t 
     turn_matrix(p->b + first_column * p->ldb + first, p->ldb, columns, depth, panel, TILE_COLUMNS);
 }
 
-/* Set or add the product of some rows of A and a panel, `rows` of them, known when this is compiled. */
+/* Set or add the product of some rows of A and a panel, `rows` of them, known when this is compiled. Every so many terms
+ * sums begin anew, because each addition to a long one is rounded. */
 #define TILE(rows)                                                                                                     \
-    static void tile_of_##rows(left_side a, const float *panel, int64_t panel_step, int64_t depth, float *c,           \
-                               int64_t ldc, int64_t columns, bool add) {                                                                             \
-        vec low[rows], high[rows];                                                                                     \
-        for (int row = 0; row < (rows); row++)                                                                         \
-            low[row] = high[row] = zeros();                                                                            \
-        for (int64_t step = 0; step < depth; step++) {                                                                 \
-            vec left = load(panel + step * panel_step), right = load(panel + step * panel_step + LANES);               \
-            for (int row = 0; row < (rows); row++) {                                                                   \
-                vec factor = spread(a.at[row * a.row + step * a.depth]);                                               \
-                low[row] += factor * left;                                                                             \
-                high[row] += factor * right;                                                                           \
+    static void tile_of_##rows(left_side a, const float *panel, int64_t panel_step, int64_t depth, int64_t terms,      \
+                               float *c, int64_t ldc, int64_t columns, bool add) {                                     \
+        for (int64_t step = 0, end; step < depth; add = true) {                                                        \
+            vec low[rows], high[rows];                                                                                 \
+            for (int row = 0; row < (rows); row++)                                                                     \
+                low[row] = high[row] = zeros();                                                                        \
+            for (end = least(depth, step + terms); step < end; step++) {                                               \
+                vec left = load(panel + step * panel_step), right = load(panel + step * panel_step + LANES);           \
+                for (int row = 0; row < (rows); row++) {                                                               \
+                    vec factor = spread(a.at[row * a.row + step * a.depth]);                                           \
+                    low[row] += factor * left;                                                                         \
+                    high[row] += factor * right;                                                                       \
+                }                                                                                                      \
             }                                                                                                          \
+            for (int row = 0; row < (rows); row++)                                                                     \
+                put_row(c + row * ldc, low[row], high[row], columns, add);                                             \
         }                                                                                                              \
-        for (int row = 0; row < (rows); row++)                                                                         \
-            put_row(c + row * ldc, low[row], high[row], columns, add);                                                 \
     }
 
 static inline void put_row(float *c, vec low, vec high, int64_t columns, bool add) {
@@ -64,7 +67,7 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-typedef void (*tile_function)(left_side, const float *, int64_t, int64_t, float *, int64_t, int64_t, bool);
+typedef void (*tile_function)(left_side, const float *, int64_t, int64_t, int64_t, float *, int64_t, int64_t, bool);
 static const tile_function TILES[TILE_ROWS + 1] = {NULL,      tile_of_1, tile_of_2, tile_of_3,
                                                    tile_of_4, tile_of_5, tile_of_6};
 
@@ -74,11 +77,17 @@ static inline int64_t tile_rows(int64_t left) {
     return tiles <= 1 ? left : (left + tiles - 1) / tiles;
 }
 
+/* Terms of a sum of `depth` of them at a time: about the same number each. */
+static inline int64_t terms_of(const hedgerow_product *p, int64_t depth) {
+    int64_t highest = p->terms > 0 ? p->terms : TILE_TERMS, parts = (depth + highest - 1) / highest;
+    return (depth + parts - 1) / parts;
+}
+
 static void own_product(const hedgerow_product *p) {
     _Alignas(64) float panel[PANEL_DEPTH * TILE_COLUMNS];
     int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1;
     for (int64_t first = 0; first < p->k; first += PANEL_DEPTH) {
-        int64_t depth = least(PANEL_DEPTH, p->k - first);
+        int64_t depth = least(PANEL_DEPTH, p->k - first), terms = terms_of(p, depth);
         bool add = first > 0 || p->beta != 0 || p->taken != 0;
         for (int64_t column = 0; column < p->n; column += TILE_COLUMNS) {
             int64_t columns = least(TILE_COLUMNS, p->n - column);
@@ -89,8 +98,7 @@ static void own_product(const hedgerow_product *p) {
             for (int64_t row = 0, rows; row < p->m; row += rows) {
                 rows = tile_rows(p->m - row);
                 left_side a = {p->a + row * row_step + first * depth_step, row_step, depth_step};
-                TILES[rows](a, panel, TILE_COLUMNS, depth, p->c + row * p->ldc + column, p->ldc,
-                                                    columns, add);
+                TILES[rows](a, panel, TILE_COLUMNS, depth, terms, p->c + row * p->ldc + column, p->ldc, columns, add);
             }
         }
     }
@@ -104,13 +112,13 @@ static void multiply(const hedgerow_product *product) {
 /* The same where B lies near and is read in place, sixteen columns at a time; only its last columns are packed. */
 static void near_product(const hedgerow_product *p) {
     int64_t whole = p->n / TILE_COLUMNS * TILE_COLUMNS;
-    int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1;
+    int64_t row_step = p->turn_a ? 1 : p->lda, depth_step = p->turn_a ? p->lda : 1, terms = terms_of(p, p->k);
     for (int64_t column = 0; column < whole; column += TILE_COLUMNS)
         for (int64_t row = 0, rows; row < p->m; row += rows) {
             rows = tile_rows(p->m - row);
             left_side a = {p->a + row * row_step, row_step, depth_step};
-            TILES[rows](a, p->b + column, p->ldb, p->k, p->c + row * p->ldc + column, p->ldc,
-                                                TILE_COLUMNS, p->beta != 0);
+            TILES[rows](a, p->b + column, p->ldb, p->k, terms, p->c + row * p->ldc + column, p->ldc, TILE_COLUMNS,
+                        p->beta != 0);
         }
     if (whole < p->n) {
         hedgerow_product rest = *p;

@@ -22,6 +22,14 @@ static inline float lanes_sum(vec v) {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
+/* Eight numbers in 64 bits: what blocks of a long sum come to is added up in them. */
+typedef double wide_vec __attribute__((vector_size(8 * LANES)));
+static inline wide_vec widen(vec v) { return __builtin_convertvector(v, wide_vec); }
+static inline vec narrow(wide_vec v) { return __builtin_convertvector(v, vec); }
+
+/* Four of them: what one register has. */
+typedef double four __attribute__((vector_size(4 * LANES), may_alias));
+
 /* Keep the compiler from loading a value again for every use of it. */
 #if defined(__x86_64__) && defined(__AVX__)
 #define KEEP(v) __asm__("" : "+x"(v))
@@ -97,6 +105,7 @@ static inline void turn_matrix(const float *from, int64_t from_step, int64_t row
             to[column * to_step + row] = from[row * from_step + column];
 }
 
+static inline int64_t whole_vectors(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
