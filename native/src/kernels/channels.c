@@ -7,10 +7,11 @@
 #include <math.h>
 
 #include "checking.h"
+#include "sums.h"
 #include "vector.h"
 
 enum { CHANNELS_PIXELS, CHANNELS_COUNT, CHANNELS_STRANDS };
-enum { MOMENT_BLOCK = 4 * LANES, MOMENT_PIXELS = 32 };
+enum { MOMENT_BLOCK = 4 * LANES, MOMENT_PIXELS = 64, PRODUCT_BLOCK = 512 };
 
 typedef struct {
     int64_t first, end;
@@ -73,6 +74,19 @@ static void add_up_block(const float *x, int64_t pixels, int64_t channels, int64
         sums[channel] = s[0][channel] + s[1][channel];
 }
 
+/* Sums of some pixels of one block of channels: what blocks of pixels come to is added up in 64 bits. */
+static void sums_of(const float *x, int64_t pixels, int64_t channels, int64_t width, float *sums) {
+    double total[MOMENT_BLOCK] = {0};
+    float sum[MOMENT_BLOCK];
+    for (int64_t done = 0; done < pixels; done += MOMENT_PIXELS) {
+        add_up_block(x + done * channels, least(MOMENT_PIXELS, pixels - done), channels, width, sum);
+        for (int64_t at = 0; at < width; at++)
+            total[at] += sum[at];
+    }
+    for (int64_t at = 0; at < width; at++)
+        sums[at] = (float)total[at];
+}
+
 /* Operands: images, partial sums (strand, channel). */
 static hedgerow_verdict check_strand_sums(const hedgerow_record *record, int64_t *units) {
     return check_strands(record, units, (const int[]){0}, 1, 1, 1);
@@ -84,8 +98,8 @@ static void run_strand_sums(const hedgerow_call *call, int64_t first, int64_t en
         span own = strand_of(pixels, call->record.sizes[CHANNELS_STRANDS], strand);
         const float *x = (const float *)call->at[0] + own.first * channels;
         float *sums = (float *)call->at[1] + strand * channels;
-        for (int64_t channel = 0; channel < channels; channel += 4 * LANES)
-            add_up_block(x + channel, own.end - own.first, channels, least(4 * LANES, channels - channel), sums + channel);
+        for (int64_t channel = 0; channel < channels; channel += MOMENT_BLOCK)
+            sums_of(x + channel, own.end - own.first, channels, least(MOMENT_BLOCK, channels - channel), sums + channel);
     }
     (void)part;
 }
@@ -116,49 +130,59 @@ static void run_join(const hedgerow_call *call, int64_t first, int64_t end, int 
     (void)part;
 }
 
+/* Sums of squares around a centre of some pixels of one block of channels. */
+static void squares_of_block(const float *x, int64_t pixels, int64_t channels, int64_t width, const float *centres,
+                             float *squares) {
+    if (width % LANES != 0) {
+        memset(squares, 0, (size_t)width * sizeof *squares);
+        for (int64_t pixel = 0; pixel < pixels; pixel++)
+            for (int64_t at = 0; at < width; at++) {
+                float apart = x[pixel * channels + at] - centres[at];
+                squares[at] += apart * apart;
+            }
+        return;
+    }
+    for (int64_t at = 0; at < width; at += LANES) {
+        vec centre = load(centres + at), low = zeros(), high = zeros();
+        int64_t pixel = 0;
+        for (; pixel + 2 <= pixels; pixel += 2) {
+            vec one = load(x + pixel * channels + at) - centre;
+            vec two = load(x + (pixel + 1) * channels + at) - centre;
+            low += one * one;
+            high += two * two;
+        }
+        if (pixel < pixels) {
+            vec one = load(x + pixel * channels + at) - centre;
+            low += one * one;
+        }
+        store(squares + at, low + high);
+    }
+}
+
 /* Mean and sum of squares around it of some pixels of one block of channels: blocks of pixels are near enough to be
- * looked at twice, and are joined as Chan, Golub and LeVeque do. */
+ * looked at twice, and are joined as Chan, Golub and LeVeque do, in 64 bits. A mean that is off moves every pixel of its
+ * channel, and with them the rectifiers behind it. */
 static void moments_of(const float *x, int64_t pixels, int64_t channels, int64_t width, float *means, float *squares) {
-    float mean[MOMENT_BLOCK] = {0}, square[MOMENT_BLOCK] = {0}, sum[MOMENT_BLOCK];
+    double mean[MOMENT_BLOCK] = {0}, square[MOMENT_BLOCK] = {0};
+    float sum[MOMENT_BLOCK], centre[MOMENT_BLOCK], around[MOMENT_BLOCK];
     for (int64_t done = 0; done < pixels; done += MOMENT_PIXELS) {
         int64_t count = least(MOMENT_PIXELS, pixels - done);
         const float *block = x + done * channels;
+        double share = 1.0 / (double)count, part = (double)count / (double)(done + count), weight = part * (double)done;
         add_up_block(block, count, channels, width, sum);
-        float share = 1.0F / (float)count, weight = (float)done / (float)(done + count) * (float)count;
-        float part = (float)count / (float)(done + count);
         for (int64_t at = 0; at < width; at++)
-            sum[at] *= share;
-        float around[MOMENT_BLOCK] = {0};
-        if (width % LANES == 0)
-            for (int64_t at = 0; at < width; at += LANES) {
-                vec centre = load(sum + at), low = zeros(), high = zeros();
-                int64_t pixel = 0;
-                for (; pixel + 2 <= count; pixel += 2) {
-                    vec one = load(block + pixel * channels + at) - centre;
-                    vec two = load(block + (pixel + 1) * channels + at) - centre;
-                    low += one * one;
-                    high += two * two;
-                }
-                if (pixel < count) {
-                    vec one = load(block + pixel * channels + at) - centre;
-                    low += one * one;
-                }
-                store(around + at, low + high);
-            }
-        else
-            for (int64_t pixel = 0; pixel < count; pixel++)
-                for (int64_t at = 0; at < width; at++) {
-                    float apart = block[pixel * channels + at] - sum[at];
-                    around[at] += apart * apart;
-                }
+            centre[at] = sum[at] * (float)share;
+        squares_of_block(block, count, channels, width, centre, around);
         for (int64_t at = 0; at < width; at++) {
-            float apart = sum[at] - mean[at];
+            double apart = sum[at] * share - mean[at];
             mean[at] += apart * part;
             square[at] += around[at] + apart * apart * weight;
         }
     }
-    memcpy(means, mean, (size_t)width * sizeof *means);
-    memcpy(squares, square, (size_t)width * sizeof *squares);
+    for (int64_t at = 0; at < width; at++) {
+        means[at] = (float)mean[at];
+        squares[at] = (float)square[at];
+    }
 }
 
 /* Operands: images, partial moments (strand, mean or squares, channel). */
@@ -287,9 +311,9 @@ static hedgerow_verdict check_strand_products(const hedgerow_record *record, int
     return verdict == HEDGEROW_FINE ? check.verdict : verdict;
 }
 
-static void add_products_of(const float *gradient, const float *x, const float *mean, int64_t pixels, int64_t channels,
-                            float *along, float *level) {
-    const int64_t width = channels;
+/* Sums of some pixels of one block of channels. */
+static void products_of_block(const float *gradient, const float *x, const float *mean, int64_t pixels,
+                              int64_t channels, int64_t width, float *along, float *level) {
     int64_t at = 0;
     for (; at + 2 * LANES <= width; at += 2 * LANES) {
         vec centre[2] = {load(mean + at), load(mean + at + LANES)};
@@ -309,10 +333,8 @@ static void add_products_of(const float *gradient, const float *x, const float *
                 levels[lane] += arriving;
             }
         for (int lane = 0; lane < 2; lane++) {
-            int64_t place = at + lane * LANES;
-            store(along + place, load(along + place) + (sums[lane] + sums[lane + 2]));
-            if (level != NULL)
-                store(level + place, load(level + place) + (levels[lane] + levels[lane + 2]));
+            store(along + at + lane * LANES, sums[lane] + sums[lane + 2]);
+            store(level + at + lane * LANES, levels[lane] + levels[lane + 2]);
         }
     }
     for (; at + LANES <= width; at += LANES) {
@@ -322,36 +344,49 @@ static void add_products_of(const float *gradient, const float *x, const float *
             sum += arriving * (load(x + pixel * channels + at) - centre);
             total += arriving;
         }
-        store(along + at, load(along + at) + sum);
-        if (level != NULL)
-            store(level + at, load(level + at) + total);
+        store(along + at, sum);
+        store(level + at, total);
     }
     for (; at < width; at++) {
-        float sum = 0, total = 0;
+        along[at] = level[at] = 0;
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
             float arriving = gradient[pixel * channels + at];
-            sum += arriving * (x[pixel * channels + at] - mean[at]);
-            total += arriving;
+            along[at] += arriving * (x[pixel * channels + at] - mean[at]);
+            level[at] += arriving;
         }
-        along[at] += sum;
-        if (level != NULL)
-            level[at] += total;
     }
+}
+
+/* The same of many pixels: what blocks of them come to is added up in 64 bits. */
+static void products_of(const float *gradient, const float *x, const float *mean, int64_t pixels, int64_t channels,
+                        int64_t width, float *along, float *level) {
+    double products[PRODUCT_BLOCK] = {0}, levels[PRODUCT_BLOCK] = {0};
+    float product[PRODUCT_BLOCK], sum[PRODUCT_BLOCK];
+    for (int64_t done = 0; done < pixels; done += MOMENT_PIXELS) {
+        products_of_block(gradient + done * channels, x + done * channels, mean, least(MOMENT_PIXELS, pixels - done),
+                          channels, width, product, sum);
+        for (int64_t at = 0; at < width; at++) {
+            products[at] += product[at];
+            levels[at] += sum[at];
+        }
+    }
+    for (int64_t at = 0; at < width; at++)
+        along[at] = (float)products[at];
+    for (int64_t at = 0; level != NULL && at < width; at++)
+        level[at] = (float)levels[at];
 }
 
 static void run_strand_products(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     int64_t pixels = call->record.sizes[CHANNELS_PIXELS], channels = call->record.sizes[CHANNELS_COUNT];
     for (int64_t strand = first; strand < end; strand++) {
         span own = strand_of(pixels, call->record.sizes[CHANNELS_STRANDS], strand);
-        int64_t from = own.first * channels;
+        const float *gradient = (const float *)call->at[0] + own.first * channels;
+        const float *x = (const float *)call->at[1] + own.first * channels, *mean = call->at[2];
         float *level = call->at[4] == NULL ? NULL : (float *)call->at[4] + strand * channels;
         float *along = (float *)call->at[3] + strand * channels;
-        memset(along, 0, (size_t)channels * sizeof *along);
-        if (level != NULL)
-            memset(level, 0, (size_t)channels * sizeof *level);
-        for (int64_t pixel = own.first; pixel < own.end; pixel += MOMENT_PIXELS, from += MOMENT_PIXELS * channels)
-            add_products_of((const float *)call->at[0] + from, (const float *)call->at[1] + from, call->at[2],
-                            least(MOMENT_PIXELS, own.end - pixel), channels, along, level);
+        for (int64_t channel = 0; channel < channels; channel += PRODUCT_BLOCK)
+            products_of(gradient + channel, x + channel, mean + channel, own.end - own.first, channels,
+                        least(PRODUCT_BLOCK, channels - channel), along + channel, level == NULL ? NULL : level + channel);
     }
     (void)part;
 }
@@ -443,22 +478,10 @@ static hedgerow_verdict check_row_sums(const hedgerow_record *record, int64_t *u
     return check.verdict;
 }
 
-static float sum_of(const float *x, int64_t count) {
-    vec sums[4] = {zeros(), zeros(), zeros(), zeros()};
-    int64_t at = 0;
-    for (; at + 4 * LANES <= count; at += 4 * LANES)
-        for (int lane = 0; lane < 4; lane++)
-            sums[lane] += load(x + at + lane * LANES);
-    float rest = 0;
-    for (; at < count; at++)
-        rest += x[at];
-    return lanes_sum((sums[0] + sums[1]) + (sums[2] + sums[3])) + rest;
-}
-
 static void run_row_sums(const hedgerow_call *call, int64_t first, int64_t end, int part) {
     int64_t columns = call->record.sizes[1];
     for (int64_t row = first; row < end; row++)
         ((float *)call->at[1])[row] =
-            sum_of((const float *)call->at[0] + row * columns, columns) * (float)call->record.numbers[0];
+            (float)(long_sum((const float *)call->at[0] + row * columns, columns) * call->record.numbers[0]);
     (void)part;
 }

@@ -4,6 +4,7 @@
 #include "checking.h"
 #include "exponential.h"
 #include "products.h"
+#include "sums.h"
 #include "vector.h"
 
 static float dot_of(const float *a, const float *b, int64_t count) {
@@ -48,11 +49,10 @@ static void run_row_norm(const hedgerow_call *call, int64_t first, int64_t end, 
     for (int64_t row = first; row < end; row++) {
         const float *restrict x = (const float *)call->at[0] + row * width;
         float *restrict y = (float *)call->at[3] + row * width;
-        const float mean = numbers == 2 ? sum_of(x, width) / (float)width : 0;
+        const float mean = numbers == 2 ? (float)(long_sum(x, width) / (double)width) : 0;
         for (int64_t at = 0; at < width; at++)
             y[at] = x[at] - mean;
-        const float inverse =
-            1 / __builtin_sqrtf(dot_of(y, y, width) / (float)width + (float)call->record.numbers[0]);
+        const float inverse = (float)(1 / sqrt(dot_of(y, y, width) / (double)width + call->record.numbers[0]));
         if (bias != NULL)
             for (int64_t at = 0; at < width; at++)
                 y[at] = y[at] * inverse * weight[at] + bias[at];
@@ -131,24 +131,20 @@ static void run_row_norm_grad_weight(const hedgerow_call *call, int64_t first, i
     int64_t numbers = call->record.sizes[NORM_NUMBERS];
     const float *gradient = call->at[0], *x = call->at[1], *statistics = call->at[2];
     float *out = call->at[3];
-    int64_t column = first;
-    for (; column + LANES <= end; column += LANES) {
-        vec sums[2] = {zeros(), zeros()};
-        for (int64_t row = 0; row < rows; row++) {
-            const float *own = statistics + row * numbers;
-            vec c = load(x + row * width + column) - spread(numbers == 2 ? own[0] : 0);
-            sums[row & 1] += load(gradient + row * width + column) * (c * spread(own[numbers - 1]));
+    for (int64_t column = first; column < end; column += LANES) {
+        int64_t count = least(LANES, end - column);
+        wide_vec total = {0};
+        for (int64_t from = 0, to; from < rows; from = to) {
+            vec sums[2] = {zeros(), zeros()};
+            to = least(rows, from + SUM_ROWS);
+            for (int64_t row = from; row < to; row++) {
+                const float *own = statistics + row * numbers;
+                vec c = load_upto(x + row * width + column, count) - spread(numbers == 2 ? own[0] : 0);
+                sums[row & 1] += load_upto(gradient + row * width + column, count) * (c * spread(own[numbers - 1]));
+            }
+            total += widen(sums[0] + sums[1]);
         }
-        store(out + column, sums[0] + sums[1]);
-    }
-    for (; column < end; column++) {
-        float sum = 0;
-        for (int64_t row = 0; row < rows; row++) {
-            const float *own = statistics + row * numbers;
-            sum += gradient[row * width + column] * (x[row * width + column] - (numbers == 2 ? own[0] : 0)) *
-                   own[numbers - 1];
-        }
-        out[column] = sum;
+        store_upto(out + column, narrow(total), count);
     }
     (void)part;
 }
