@@ -8,6 +8,7 @@
 #include "windows.h"
 
 enum { WIDE = 3 * LANES, WIDE_ROWS = 4, WIDE_DEPTH = 512 };
+enum { ENTRY_LINES = 64, ENTRY_NUMBERS = 2048 /* lines and outputs of what is added up in 64 bits */ };
 
 /* Copy `count` numbers of a row that begins at `start`, which may hang over either end; beyond them are zeros. */
 static void copy_run(const float *row, int64_t start, int64_t length, int64_t count, float *to) {
@@ -549,29 +550,85 @@ static hedgerow_verdict check_entry_forward(const hedgerow_record *record, int64
     return check_channels_forward(record, units);
 }
 
-static void run_entry_forward(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+/* Eight outputs, or the last ones, of four columns of a panel, in 64 bits. */
+static void entry_outputs(const double *panel, const double *factors, int64_t lines, int64_t columns, int64_t outputs,
+                          int64_t count, float *result) {
+    four low[4] = {{0}, {0}, {0}, {0}}, high[4] = {{0}, {0}, {0}, {0}};
+    for (int64_t line = 0; line < lines; line++) {
+        four first = *(const four *)(factors + line * LANES), second = *(const four *)(factors + line * LANES + 4);
+        for (int at = 0; at < 4; at++) {
+            double number = panel[line * WIDE + at];
+            low[at] += first * number;
+            high[at] += second * number;
+        }
+    }
+    for (int at = 0; at < 4 && at < columns; at++) {
+        float numbers[LANES];
+        for (int output = 0; output < 4; output++) {
+            numbers[output] = (float)low[at][output];
+            numbers[output + 4] = (float)high[at][output];
+        }
+        store_upto(result + at * outputs, load(numbers), count);
+    }
+}
+
+/* Small windows: what comes first is added up in 64 bits, because all that follows is computed from it. */
+static void enter_small(const hedgerow_call *call, const window *w, extent rows) {
+    _Alignas(64) double factors[ENTRY_NUMBERS], wide[ENTRY_LINES * WIDE];
+    float panel[ENTRY_LINES * WIDE];
+    const int64_t *sizes = call->record.sizes, lines = sizes[CONV_CHANNELS] * w->kh * w->kw;
+    const int64_t outputs = sizes[CONV_OUTPUTS], row_numbers = w->ow * sizes[CONV_SAMPLES];
+    const float *weight = call->at[1];
+    for (int64_t output = 0; output < whole_vectors(outputs); output++)
+        for (int64_t line = 0; line < lines; line++)
+            factors[(output / LANES * lines + line) * LANES + output % LANES] =
+                output < outputs ? weight[line * outputs + output] : 0;
+    for (int64_t row = rows.first; row < rows.end; row++)
+        for (int64_t from = 0; from < row_numbers; from += WIDE) {
+            int64_t columns = least(WIDE, row_numbers - from);
+            float *result = (float *)call->at[2] + (row * row_numbers + from) * outputs;
+            pack_patches(w, sizes[CONV_SAMPLES], call->at[0], row, from, columns, (extent){0, lines}, WIDE, panel);
+            for (int64_t at = 0; at < lines * WIDE; at++)
+                wide[at] = panel[at];
+            for (int64_t output = 0; output < outputs; output += LANES)
+                for (int64_t column = 0; column < columns; column += 4)
+                    entry_outputs(wide + column, factors + output * lines, lines, columns - column, outputs,
+                                  least(LANES, outputs - output), result + column * outputs + output);
+        }
+}
+
+static void enter_large(const hedgerow_call *call, const window *w, extent rows) {
     _Alignas(64) float panel[WIDE_DEPTH * WIDE];
-    const int64_t *sizes = call->record.sizes;
-    int64_t samples = sizes[CONV_SAMPLES], outputs = sizes[CONV_OUTPUTS];
-    window w = window_at(sizes + CONV_WINDOW);
-    int64_t lines = sizes[CONV_CHANNELS] * w.kh * w.kw, row_numbers = w.ow * samples;
-    const float *weight = call->at[1], *bias = call->at[3];
-    for (int64_t row = first; row < end; row++)
+    const int64_t *sizes = call->record.sizes, lines = sizes[CONV_CHANNELS] * w->kh * w->kw;
+    const int64_t samples = sizes[CONV_SAMPLES], outputs = sizes[CONV_OUTPUTS], row_numbers = w->ow * samples;
+    const float *weight = call->at[1];
+    for (int64_t row = rows.first; row < rows.end; row++)
         for (int64_t column = 0; column < row_numbers; column += WIDE) {
             int64_t columns = least(WIDE, row_numbers - column);
             float *result = (float *)call->at[2] + (row * row_numbers + column) * outputs;
             for (int64_t line = 0; line < lines; line += WIDE_DEPTH) {
                 int64_t depth = least(WIDE_DEPTH, lines - line);
-                pack_patches(&w, samples, call->at[0], row, column, columns, (extent){line, line + depth}, WIDE, panel);
+                pack_patches(w, samples, call->at[0], row, column, columns, (extent){line, line + depth}, WIDE, panel);
                 hedgerow_product p = {.turn_a = true, .m = columns, .n = outputs, .k = depth, .a = panel, .lda = WIDE,
                                       .b = weight + line * outputs, .ldb = outputs, .c = result, .ldc = outputs,
                                       .beta = line > 0};
                 near_product(&p);
             }
-            for (int64_t pixel = 0; bias != NULL && pixel < columns; pixel++)
-                for (int64_t output = 0; output < outputs; output++)
-                    result[pixel * outputs + output] += bias[output];
         }
+}
+
+static void run_entry_forward(const hedgerow_call *call, int64_t first, int64_t end, int part) {
+    const int64_t *sizes = call->record.sizes, outputs = sizes[CONV_OUTPUTS];
+    window w = window_at(sizes + CONV_WINDOW);
+    int64_t lines = sizes[CONV_CHANNELS] * w.kh * w.kw, row_numbers = w.ow * sizes[CONV_SAMPLES];
+    const float *bias = call->at[3];
+    if (lines <= ENTRY_LINES && lines * whole_vectors(outputs) <= ENTRY_NUMBERS)
+        enter_small(call, &w, (extent){first, end});
+    else
+        enter_large(call, &w, (extent){first, end});
+    for (int64_t pixel = first * row_numbers; bias != NULL && pixel < end * row_numbers; pixel++)
+        for (int64_t output = 0; output < outputs; output++)
+            ((float *)call->at[2])[pixel * outputs + output] += bias[output];
     (void)part;
 }
 

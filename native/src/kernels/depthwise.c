@@ -28,8 +28,14 @@ static inline __attribute__((always_inline)) void weigh_known(const float *const
         for (int64_t sample = 0; sample < samples; sample++) {
             int64_t place = sample * channels + channel;
             vec sum = load(pixels[0] + place) * factors[0];
-            for (int at = 1; at < found; at++)
+            for (int at = 1; at < (found < 3 ? found : 3); at++)
                 sum += load(pixels[at] + place) * factors[at];
+            for (int from = 3; from < found; from += 3) { /* short sums: every addition to a long one is rounded */
+                vec next = load(pixels[from] + place) * factors[from];
+                for (int at = from + 1; at < (found < from + 3 ? found : from + 3); at++)
+                    next += load(pixels[at] + place) * factors[at];
+                sum += next;
+            }
             store(out + place, sum);
         }
     }
@@ -156,15 +162,23 @@ static inline __attribute__((always_inline)) void dot_columns(const float *gradi
                                                               int64_t columns, int64_t samples, int64_t channels,
                                                               int positions, float *sums) {
     int64_t pixel = samples * channels;
-    vec low[3] = {zeros(), zeros(), zeros()};
-    for (int64_t column = 0; column < columns; column++)
-        for (int64_t sample = 0; sample < samples; sample++) {
-            vec arriving = load(gradient + column * pixel + sample * channels);
-            for (int at = 0; at < positions; at++)
-                low[at] += arriving * load(image + column * step + at * pixel + sample * channels);
+    vec low[3] = {zeros(), zeros(), zeros()}, high[3] = {zeros(), zeros(), zeros()};
+    for (int64_t column = 0; column < columns; column++) {
+        const float *arrives = gradient + column * pixel, *met_by = image + column * step;
+        int64_t sample = 0;
+        for (; sample + 2 <= samples; sample += 2, arrives += 2 * channels, met_by += 2 * channels) {
+            vec one = load(arrives), two = load(arrives + channels);
+            for (int at = 0; at < positions; at++) {
+                low[at] += one * load(met_by + at * pixel);
+                high[at] += two * load(met_by + at * pixel + channels);
+            }
         }
+        if (sample < samples)
+            for (int at = 0; at < positions; at++)
+                low[at] += load(arrives) * load(met_by + at * pixel);
+    }
     for (int at = 0; at < positions; at++)
-        store(sums + at * channels, load(sums + at * channels) + low[at]);
+        store(sums + at * channels, load(sums + at * channels) + (low[at] + high[at]));
 }
 
 static void dot_one(const float *gradient, const float *image, int64_t step, int64_t columns, int64_t samples,
