@@ -32,7 +32,13 @@ static inline const float *run_at(const float *images, runs r, int64_t sample, i
     return images + (sample * r.channels + channel) * r.pixels;
 }
 
-static float sum_run(const float *x, int64_t count) {
+/* What four sums come to, in 64 bits: of a short run this is most of its additions. */
+static inline double four_sums(const vec *sums) {
+    wide_vec all = (widen(sums[0]) + widen(sums[1])) + (widen(sums[2]) + widen(sums[3]));
+    return ((all[0] + all[4]) + (all[2] + all[6])) + ((all[1] + all[5]) + (all[3] + all[7]));
+}
+
+static double sum_run(const float *x, int64_t count) {
     vec sums[4] = {zeros(), zeros(), zeros(), zeros()};
     int64_t at = 0;
     for (; at + 4 * LANES <= count; at += 4 * LANES)
@@ -40,14 +46,14 @@ static float sum_run(const float *x, int64_t count) {
             sums[lane] += load(x + at + lane * LANES);
     for (; at + LANES <= count; at += LANES)
         sums[0] += load(x + at);
-    float rest = 0;
+    double rest = 0;
     for (; at < count; at++)
         rest += x[at];
-    return lanes_sum((sums[0] + sums[1]) + (sums[2] + sums[3])) + rest;
+    return four_sums(sums) + rest;
 }
 
 /* The sum of y (x - mean). */
-static float product_run(const float *y, const float *x, float mean, int64_t count) {
+static double product_run(const float *y, const float *x, float mean, int64_t count) {
     const vec centre = spread(mean);
     vec sums[4] = {zeros(), zeros(), zeros(), zeros()};
     int64_t at = 0;
@@ -56,13 +62,13 @@ static float product_run(const float *y, const float *x, float mean, int64_t cou
             sums[lane] += load(y + at + lane * LANES) * (load(x + at + lane * LANES) - centre);
     for (; at + LANES <= count; at += LANES)
         sums[0] += load(y + at) * (load(x + at) - centre);
-    float rest = 0;
+    double rest = 0;
     for (; at < count; at++)
-        rest += y[at] * (x[at] - mean);
-    return lanes_sum((sums[0] + sums[1]) + (sums[2] + sums[3])) + rest;
+        rest += (double)y[at] * (x[at] - mean);
+    return four_sums(sums) + rest;
 }
 
-static float square_run(const float *x, float mean, int64_t count) {
+static double square_run(const float *x, float mean, int64_t count) {
     const vec centre = spread(mean);
     vec sums[4] = {zeros(), zeros(), zeros(), zeros()};
     int64_t at = 0;
@@ -75,10 +81,10 @@ static float square_run(const float *x, float mean, int64_t count) {
         vec apart = load(x + at) - centre;
         sums[0] += apart * apart;
     }
-    float rest = 0;
+    double rest = 0;
     for (; at < count; at++)
         rest += (x[at] - mean) * (x[at] - mean);
-    return lanes_sum((sums[0] + sums[1]) + (sums[2] + sums[3])) + rest;
+    return four_sums(sums) + rest;
 }
 
 static double sum_channel(const float *images, runs r, int64_t channel) {
