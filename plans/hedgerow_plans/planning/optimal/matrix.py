@@ -1,12 +1,13 @@
 """The relaxation in the solver's form: scaled numbers, and rows about memory that join when they are violated."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 
 from hedgerow_plans.planning.optimal.relaxation import Relaxation
+from hedgerow_plans.planning.optimal.repair import KeepGoing
 
 _BYTES_SCALE = 1e3
 _MOST_NODES = 2_000
@@ -18,7 +19,6 @@ _BESIDE = 3
 
 _VIOLATED = 1e-6
 Floats = npt.NDArray[np.float64]
-KeepGoing = Callable[[], bool]
 
 
 class Matrix:

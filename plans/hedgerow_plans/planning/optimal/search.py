@@ -65,10 +65,9 @@ class Search(Incumbent):
         if proof is None:
             return
         if not self.options.slack_bytes:
-            self.bound = max(self.bound, base + proof.overhead)
+            self.raise_bound(base + proof.overhead)
         if proof.codes is not None:
             self.take(proof.codes)
-        self.options.report(self.standing())
 
 
 def search(

@@ -12,8 +12,9 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from hedgerow_plans.planning.optimal.matrix import KeepGoing, Matrix
+from hedgerow_plans.planning.optimal.matrix import Matrix
 from hedgerow_plans.planning.optimal.relaxation import Model, Relaxation
+from hedgerow_plans.planning.optimal.repair import KeepGoing
 
 _SAFETY = 1e-7
 _COST_SCALE = 1e4
