@@ -25,6 +25,8 @@ COMMON = (
     *("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=fast", "-fno-math-errno"),
     *("-fno-trapping-math", "-Wall", "-Wextra", "-Wno-psabi", "-Wno-unknown-pragmas"),
 )
+SHARED = ("-shared", "-s", "-pthread", "-Wl,-soname,libhedgerow.so")
+"""With a name of its own, so that a program linked with it asks for that name, not for the folder it lay in then."""
 SANITIZERS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 NO_COMPILER = "There is no C compiler here (nor PyPI's ziglang), so that training goes on in numpy; set CC to name one."
 
@@ -72,7 +74,7 @@ def _cache() -> Path | None:
 
 
 def _key(target: Target, what: str) -> str:
-    digest = hashlib.sha256(repr((what, replace(target, compiler=target.identity()), COMMON)).encode())
+    digest = hashlib.sha256(repr((what, replace(target, compiler=target.identity()), COMMON, SHARED)).encode())
     folders = ("include", "src", *([] if what == "library" else ["tests"]))
     for source in sorted(path for folder in folders for path in (HERE / folder).rglob("*.[ch]")):
         digest.update(str(source.relative_to(HERE)).encode() + b"\0" + source.read_bytes())
@@ -82,7 +84,7 @@ def _key(target: Target, what: str) -> str:
 def _link_library(target: Target, output: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="hedgerow-native-") as folder:
         objects = _compile_objects(target, Path(folder))
-        _run(target, ["-shared", "-s", "-pthread", *map(str, objects), "-lm", "-o", str(output)])
+        _run(target, [*SHARED, *map(str, objects), "-lm", "-o", str(output)])
 
 
 def _link_test(target: Target, output: Path, library: Path | None) -> Path:

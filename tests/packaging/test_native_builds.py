@@ -1,6 +1,7 @@
 """The compiled backend as it is built: clean under sanitizers, and right on processors that are not this one."""
 
 import platform
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -105,6 +106,29 @@ def test_the_library_of_a_wheel_passes_the_kernels_tests_on_an_emulated_processo
     met, _, all_of_them, *_ = lines[-1].split()
     assert int(met) > 0
     assert met == all_of_them, done.stdout
+
+
+@pytest.mark.install
+def test_a_program_kept_for_later_asks_for_the_library_by_its_name_and_not_by_where_it_was(
+    wheels: Path, tmp_path: Path
+) -> None:
+    wheel = next(wheels.glob(f"*_{platform.machine()}.whl"))
+    first, second = (library_of(wheel, tmp_path / name) for name in ("first", "second"))
+    zig = zig_for(platform.machine())
+    build_test(zig, first.parent / "test-kernels", first)
+    program = build_test(zig, second.parent / "test-kernels", second)
+    shutil.rmtree(tmp_path / "first")
+
+    done = subprocess.run(
+        [str(program), "no-such-file"],
+        env={"LD_LIBRARY_PATH": str(second.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert str(tmp_path).encode() not in program.read_bytes()
+    assert "instruction set" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.install
