@@ -16,7 +16,7 @@ def bind_input(call: Call) -> Bound:
         source, rows = runtime.fields[name], runtime.rows
         if isinstance(rows, slice):
             count = len(range(*rows.indices(len(source))))
-            np.copyto(output[:count], source[rows])
+            _copy(source[rows], output[:count])
         else:
             count = len(rows)
             _gather(source, rows, output[:count])
@@ -26,6 +26,15 @@ def bind_input(call: Call) -> Bound:
                 runtime.augment(sample, mixed(runtime.seed, runtime.step, row))
 
     return run
+
+
+def _copy(samples: Array, output: Array) -> None:
+    if output.flags.c_contiguous:
+        np.copyto(output, samples)
+        return
+    # In another order a sample's numbers lie far apart: all at once, numpy reads as far apart as it writes.
+    for position, sample in enumerate(samples):
+        output[position] = sample
 
 
 def _gather(source: Array, rows: RowNumbers, output: Array) -> None:

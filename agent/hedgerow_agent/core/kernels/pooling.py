@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels import pooling as by_pixels
-from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter, stored
+from hedgerow_agent.core.kernels.ones import ones
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.tiles import BYTE_TILE_ELEMENTS, images_per_tile
 from hedgerow_plans.graph.windows import find_taps
@@ -141,12 +142,20 @@ def _share(call: Call) -> float:
 
 
 def bind_global_avg_pool(call: Call) -> Bound:
-    """Return the mean of each channel."""
+    """Return the mean of each channel: sums as products with ones, whichever way the images lie."""
     (source,), (output,) = call.inputs, call.outputs
-    share = 1.0 / (source.shape[2] * source.shape[3])
+    pixels = source.shape[2] * source.shape[3]
+    share, row = 1.0 / pixels, ones(pixels, source.dtype)
+    lying = stored(source, call.order)
+    if call.order is Order.SAMPLES:
+        left, right, sums = lying.reshape(-1, pixels), row, output.reshape(-1)
+    elif call.order is Order.PIXELS:
+        left, right, sums = row, lying.reshape(pixels, -1), output.reshape(-1)
+    else:
+        left, right, sums = row, lying.reshape(len(lying), pixels, -1), output.T
 
     def run() -> None:
-        np.add.reduce(source, axis=(2, 3), out=output)
+        np.matmul(left, right, out=sums)
         np.multiply(output, share, out=output)
 
     return run

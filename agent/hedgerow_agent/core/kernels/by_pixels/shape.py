@@ -20,6 +20,7 @@ class Layer:
     sizes: Sizes
     taps: tuple[Tap, ...]
     way: Way
+    bias: Array | None = None
 
     @property
     def pointwise(self) -> bool:
@@ -32,7 +33,9 @@ class Layer:
         return self.weight.transpose(2, 3, 1, 0)
 
 
-def layer_of(call: Call, image: tuple[Array, Order], weight: Array, result: tuple[Array, Order]) -> Layer:
+def layer_of(
+    call: Call, image: tuple[Array, Order], weight: Array, result: tuple[Array, Order], bias: Array | None = None
+) -> Layer:
     """Look at a convolution."""
     (x, x_order), (y, y_order) = image, result
     sizes = sizes_of(len(x), (x.shape[1:], weight.shape, y.shape[1:]), call.pair("stride", 1), call.pair("padding", 0))
@@ -45,4 +48,5 @@ def layer_of(call: Call, image: tuple[Array, Order], weight: Array, result: tupl
         sizes,
         sizes.taps,
         Way(str(call.node.attributes.get("algorithm", Way.UNFOLD.value))),
+        bias,
     )
