@@ -17,7 +17,7 @@ from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UNFOLDED_TILE_
 LEAST_FLOPS = 12_000_000
 """Of a product that is worth two threads: a quarter of a millisecond of one, with 50 billion of them a second."""
 
-LEAST_FLOPS_IN_A_ROW = 40_000_000
+LEAST_FLOPS_IN_A_ROW = 45_000_000
 """Of a product that is one of many: a convolution's come one after the other, and threads meet in each of them."""
 
 _ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}

@@ -62,8 +62,10 @@ class Sizes:
 
     @property
     def unfolded_rows(self) -> int:
-        """Rows of the result whose patches are unfolded at once."""
-        return _rows(UNFOLDED_TILE_ELEMENTS, self.window * self.result[1] * self.samples, self.result[0])
+        """Rows of the result whose patches are unfolded at once: as few tiles as may be, of one size."""
+        most = _rows(UNFOLDED_TILE_ELEMENTS, self.window * self.result[1] * self.samples, self.result[0])
+        tiles = -(-self.result[0] // most)
+        return -(-self.result[0] // tiles)
 
     @property
     def unfolded_elements(self) -> int:

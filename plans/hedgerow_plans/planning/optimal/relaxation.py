@@ -188,7 +188,10 @@ class Relaxation:
 
     def _add_inner_rows(self) -> None:
         """Give recomputations room: each happens somewhere in its stage, beside what is there during all of it."""
-        beside = [self._throughout(stage) for stage in range(len(self.borders) - 1)]
+        through: list[list[tuple[int, int]]] = [[] for _ in self.borders[1:]]
+        for (tensor, stage), column in self.through.items():
+            through[stage].append((tensor, column))
+        beside = [self._throughout(stage, there) for stage, there in enumerate(through)]
         for (node, stage), column in self.again.items():
             needed = self.work.working_sets[node]
             if needed * _INNER_SHARE < self.budget:
@@ -199,15 +202,15 @@ class Relaxation:
             if fixed + sum(size for _, size in terms if size > 0) + needed > self.budget:
                 self.model.at_most([*terms, (column, needed)], self.budget - fixed, "inner")
 
-    def _throughout(self, stage: int) -> list[_There]:
+    def _throughout(self, stage: int, through: Iterable[tuple[int, int]]) -> list[_There]:
         """Return what was made before a stage and is in memory at each of its refreshes unless it is one of them.
 
         That is what stays beyond the stage, and what its last step reads: no refresh of the stage comes later.
         """
         work, begin, last_step = self.work, self.borders[stage], self.borders[stage + 1] - 1
         there: dict[int, _There] = {}
-        for (tensor, at), column in self.through.items():
-            if at == stage and work.maker[tensor] < begin:
+        for tensor, column in through:
+            if work.maker[tensor] < begin:
                 there[tensor] = _There(tensor, 0, [(column, work.sizes[tensor])])
         for tensor in work.reads[last_step]:
             if work.maker[tensor] < begin:

@@ -41,9 +41,7 @@ class Staged:
     def relax(self) -> None:
         """Solve the relaxation once: raise the bound, follow its choices, and refine it where they overflow."""
         if not self._ends:
-            self._ends = set(
-                peaks(self.plans.work, self.plans.budget, last_purposes(self.plans.work), self._prominence)
-            )
+            self._ends = self._peaks()
         budget = self.plans.budget + self.plans.options.slack_bytes
         relaxation = Relaxation(self.plans.work, budget, self.plans.deadline, stage_ends(self.plans.work, self._ends))
         guide = bool(self._tightened)
@@ -132,9 +130,7 @@ class Staged:
         before = len(self._ends)
         while len(self._ends) == before and self._prominence > 1e-3:
             self._prominence /= 2
-            self._ends |= set(
-                peaks(self.plans.work, self.plans.budget, last_purposes(self.plans.work), self._prominence)
-            )
+            self._ends |= self._peaks()
         self.exhausted = len(self._ends) == before
 
     def _peaks(self) -> set[int]:
