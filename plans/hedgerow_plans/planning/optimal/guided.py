@@ -1,6 +1,6 @@
 """From choices of the relaxation to an operation sequence: keep, recompute and page in as it says, fetch on demand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hedgerow_plans.planning.optimal.relaxation import Relaxation, Slot
 from hedgerow_plans.planning.optimal.timeline import Codes
@@ -10,7 +10,8 @@ class _Guided:
     def __init__(self, relaxation: Relaxation, choices: Sequence[bool]) -> None:
         self._relaxation, self._work, self._choices = relaxation, relaxation.work, choices
         self.codes: Codes = []
-        self._live: dict[int, None] = {}
+        self._live: set[int] = set()
+        self._open: dict[int, int] = {}  # live, perhaps not beyond this stage: up to which step for sure
         self._fresh: set[int] = set()  # refreshed in the present stage
 
     def run(self) -> None:
@@ -18,14 +19,27 @@ class _Guided:
         for step in range(self._work.nodes):
             if self._relaxation.stage[step] != stage:
                 stage, self._fresh = self._relaxation.stage[step], set()
+                self._open = dict.fromkeys(self._live, step)
             if step + 1 == self._relaxation.borders[stage + 1]:
                 self._refresh_for_later(step, stage)
             for tensor in self._work.reads[step]:
                 self._need(tensor, step, 0)
             self.codes.append(step)
-            self._live.update(dict.fromkeys(self._work.makes[step]))
-            for tensor in [tensor for tensor in self._live if not self._keep(tensor, step, stage)]:
-                del self._live[tensor]
+            self._add(self._work.makes[step])
+            self._drop(step, stage)
+
+    def _add(self, tensors: Iterable[int]) -> None:
+        self._live.update(tensors)
+        self._open.update(dict.fromkeys(tensors, 0))
+
+    def _drop(self, step: int, stage: int) -> None:
+        """Forget what is not needed after a step, looking only at what may have come to its end."""
+        for tensor in [tensor for tensor, until in self._open.items() if until <= step]:
+            if self._chosen(self._relaxation.stay, tensor, stage + 1):
+                del self._open[tensor]
+            elif not self._keep(tensor, step, stage):
+                del self._open[tensor]
+                self._live.remove(tensor)
 
     def _refresh_for_later(self, step: int, stage: int) -> None:
         """Bring back what nobody asked for in this stage, but what shall be there when the next one begins."""
@@ -45,7 +59,7 @@ class _Guided:
         allowed = step <= work.fences[node] and depth < 400
         if work.pages[tensor] is not None and (self._chosen(self._relaxation.fetch, tensor, stage) or not allowed):
             self.codes.append(~tensor)
-            self._live[tensor] = None
+            self._add([tensor])
             self._fresh.add(tensor)
             return
         if not allowed:
@@ -53,18 +67,21 @@ class _Guided:
         for source in work.reads[node]:
             self._need(source, step, depth + 1)
         self.codes.append(node)
-        self._live.update(dict.fromkeys(work.makes[node]))
+        self._add(work.makes[node])
         self._fresh.update(work.makes[node])
 
     def _keep(self, tensor: int, step: int, stage: int) -> bool:
         relaxation, readers = self._relaxation, self._work.readers[tensor]
         if not relaxation.modelled[tensor]:
+            self._open[tensor] = relaxation.last[tensor]
             return step < relaxation.last[tensor]
-        if self._chosen(relaxation.stay, tensor, stage + 1):
-            return True
-        if any(node > step and relaxation.stage[node] == stage for node in readers):
+        last_read = relaxation.last_reads.get((tensor, stage), -1)
+        if last_read > step:
             planned = any(self._choices[column] for column in relaxation.refreshes(tensor, stage))
-            if not planned or tensor in self._fresh or relaxation.work.maker[tensor] == step:
+            if not planned or tensor in self._fresh:
+                self._open[tensor] = last_read
+                return True
+            if relaxation.work.maker[tensor] == step:
                 return True
         return any(self._is_wanted(node, step, stage) for node in readers)
 

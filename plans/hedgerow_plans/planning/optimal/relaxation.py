@@ -74,6 +74,9 @@ class Relaxation:
         self.model = Model()
         self.stage = [k for k in range(len(borders) - 1) for _ in range(borders[k], borders[k + 1])]
         self.last = last_purposes(work)
+        self.last_reads: dict[Slot, int] = {  # of several in a stage, the last one stays
+            (tensor, self.stage[node]): node for tensor, nodes in enumerate(work.readers) for node in nodes
+        }
         self.stay: dict[Slot, int] = {}
         self.again: dict[Slot, int] = {}
         self.fetch: dict[Slot, int] = {}
@@ -153,20 +156,26 @@ class Relaxation:
     def _add_memory_rows(self) -> None:
         """At a step there are its own tensors, and what the stage's choices leave in memory beside them."""
         active: dict[int, None] = {}
+        active_bytes = 0
         dying: dict[int, list[int]] = {}
         for step in range(self.work.nodes):
-            own = {*self.work.reads[step], *self.work.makes[step]}
-            others = [tensor for tensor in active if tensor not in own]
-            fixed, terms = self._occupation(step, others)
-            fixed += self.work.working_sets[step]
-            if fixed + sum(size for _, size in terms if size > 0) > self.budget:
-                self.model.at_most(terms, self.budget - fixed, f"memory at {step}")
+            if active_bytes + self.work.working_sets[step] > self.budget:
+                self._add_memory_row(step, active)
             for tensor in self.work.makes[step]:
                 if self.modelled[tensor] and self.work.sizes[tensor]:
                     active[tensor] = None
+                    active_bytes += self.work.sizes[tensor]
                     dying.setdefault(self.last[tensor], []).append(tensor)
             for tensor in dying.get(step, ()):
                 active.pop(tensor)
+                active_bytes -= self.work.sizes[tensor]
+
+    def _add_memory_row(self, step: int, active: Iterable[int]) -> None:
+        own = {*self.work.reads[step], *self.work.makes[step]}
+        fixed, terms = self._occupation(step, [tensor for tensor in active if tensor not in own])
+        fixed += self.work.working_sets[step]
+        if fixed + sum(size for _, size in terms if size > 0) > self.budget:
+            self.model.at_most(terms, self.budget - fixed, f"memory at {step}")
 
     def _occupation(self, step: int, tensors: Iterable[int]) -> tuple[int, Terms]:
         """Return the bytes that are there unless a refresh says otherwise, and what the columns add or take off."""
@@ -174,17 +183,13 @@ class Relaxation:
         fixed, terms = 0, []
         for tensor in tensors:
             size = self.work.sizes[tensor]
-            if self._is_read_later(tensor, step):
+            if self.last_reads.get((tensor, stage), -1) > step:
                 fixed += size
                 terms += [(column, -size) for column in self.refreshes(tensor, stage)]
             elif (tensor, stage + 1) in self.stay:
                 column = self.stay[tensor, stage + 1] if is_end else self.through[tensor, stage]
                 terms.append((column, size))
         return fixed, terms
-
-    def _is_read_later(self, tensor: int, step: int) -> bool:
-        stage = self.stage[step]
-        return any(node > step and self.stage[node] == stage for node in self.work.readers[tensor])
 
     def _add_inner_rows(self) -> None:
         """Give recomputations room: each happens somewhere in its stage, beside what is there during all of it."""
