@@ -10,6 +10,7 @@ from hedgerow_agent.core.compilation import NumpyBackend
 from hedgerow_agent.core.kernels.call import Call, Runtime
 from hedgerow_agent.core.product_threads import LEAST_FLOPS_IN_A_ROW, product_flops
 from hedgerow_plans.graph.ir import Node, Order
+from hedgerow_plans.graph.tiles import UNFOLDED_TILE_ELEMENTS
 
 NOWHERE = np.zeros(0, np.uint8)
 
@@ -62,7 +63,8 @@ def test_a_convolution_in_tiles_is_as_small_as_its_tiles() -> None:
     backward = convolution("conv2d_grad_input", result, (64, 16, 3, 3), image)
     pointwise = convolution("conv2d", image, (64, 16, 1, 1), result)
     by_taps = convolution("conv2d", image, (64, 16, 3, 3), result, algorithm="taps")
-    assert product_flops(forward) == 4 * product_flops(backward) < LEAST_FLOPS_IN_A_ROW
+    assert product_flops(forward) == 4 * product_flops(backward) == 2 * UNFOLDED_TILE_ELEMENTS * 64
+    assert product_flops(forward) < LEAST_FLOPS_IN_A_ROW
     assert product_flops(pointwise) == 10**9
     assert product_flops(by_taps) == 10**9 // 9
     assert product_flops(convolution("conv2d", image, (16, 1, 3, 3), image, algorithm="depthwise")) == 0

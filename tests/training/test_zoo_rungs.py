@@ -3,7 +3,7 @@
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -36,39 +36,29 @@ def program(request: pytest.FixtureRequest) -> Program:
     return ladder(request.param)
 
 
-class Steps(NamedTuple):
-    """What survives one step, what survives two, and the highest byte of the second."""
-
-    first: bytes
-    second: bytes
-    measured_peak_bytes: int
-
-
-def two_steps(program: Program, rung: int, weights: dict[str, Array], folder: Path) -> Steps:
-    """Take a plain step and a measured one."""
+def one_step(program: Program, rung: int, weights: dict[str, Array], folder: Path) -> tuple[bytes, int]:
+    """Take a plain step and a measured one; return what survives and the highest byte."""
     executor = Executor(program, weights, SEED, rung, folder)
     batch = batch_of(program.model)
     executor.step(*batch, RATE)
-    first = executor.resident_state()
     measured = executor.measure(*batch, RATE).measured_peak_bytes
-    second = executor.resident_state()
+    state = executor.resident_state()
     executor.close()
     assert measured is not None
-    return Steps(first, second, measured)
+    return state, measured
 
 
 def test_every_rung_gives_the_bits_of_keep_all_in_its_promised_bytes(program: Program, tmp_path: Path) -> None:
     weights = weights_of(program.model)
-    whole = two_steps(with_keep_all(program, program.rungs[0]), 0, weights, tmp_path)
-    keep_all: dict[int, Steps] = {program.rungs[0].micro_batch: whole}
+    whole, _ = one_step(with_keep_all(program, program.rungs[0]), 0, weights, tmp_path)
+    keep_all: dict[int, bytes] = {program.rungs[0].micro_batch: whole}
     for rung, plan in enumerate(program.rungs):
-        steps = two_steps(program, rung, weights, tmp_path)
-        assert steps.measured_peak_bytes == plan.promise.peak_bytes, plan.strategy
+        state, measured = one_step(program, rung, weights, tmp_path)
+        assert measured == plan.promise.peak_bytes, plan.strategy
         if plan.micro_batch not in keep_all:
-            keep_all[plan.micro_batch] = two_steps(with_keep_all(program, plan), 0, weights, tmp_path)
-        assert steps.second == keep_all[plan.micro_batch].second, plan.strategy
-        # Only the first step begins with the same parameters; their last bits may then decide about a rectifier.
-        assert_close(program, steps.first, whole.first)
+            keep_all[plan.micro_batch], _ = one_step(with_keep_all(program, plan), 0, weights, tmp_path)
+        assert state == keep_all[plan.micro_batch], plan.strategy
+        assert_close(program, state, whole)
 
 
 def assert_close(program: Program, state: bytes, wanted: bytes) -> None:
@@ -128,5 +118,6 @@ def test_a_rung_that_trains_other_bits_would_be_seen(tmp_path: Path) -> None:
         for graph in program.graphs
     )
     weights = weights_of("cnn-small")
-    changed = two_steps(replace(program, graphs=graphs), 0, weights, tmp_path)
-    assert changed.second != two_steps(program, 0, weights, tmp_path).second
+    assert (
+        one_step(replace(program, graphs=graphs), 0, weights, tmp_path)[0] != one_step(program, 0, weights, tmp_path)[0]
+    )

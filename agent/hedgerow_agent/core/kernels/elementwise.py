@@ -15,8 +15,9 @@ def bind_input(call: Call) -> Bound:
     def run() -> None:
         source, rows = runtime.fields[name], runtime.rows
         if isinstance(rows, slice):
-            count = len(range(*rows.indices(len(source))))
-            _copy(source[rows], output[:count])
+            chosen = range(*rows.indices(len(source)))
+            count = len(chosen)
+            _copy(source, chosen, output[:count])
         else:
             count = len(rows)
             _gather(source, rows, output[:count])
@@ -28,13 +29,11 @@ def bind_input(call: Call) -> Bound:
     return run
 
 
-def _copy(samples: Array, output: Array) -> None:
+def _copy(source: Array, rows: range, output: Array) -> None:
     if output.flags.c_contiguous:
-        np.copyto(output, samples)
-        return
-    # In another order a sample's numbers lie far apart: all at once, numpy reads as far apart as it writes.
-    for position, sample in enumerate(samples):
-        output[position] = sample
+        np.copyto(output, source[rows.start : rows.stop])
+    else:  # in another order a sample's numbers lie far apart: all at once, numpy would read as far apart as it writes
+        _one_by_one(source, rows, output)
 
 
 def _gather(source: Array, rows: RowNumbers, output: Array) -> None:
@@ -44,6 +43,10 @@ def _gather(source: Array, rows: RowNumbers, output: Array) -> None:
         return
     # An array inside an npz file lies at an odd address, and `take` would copy all of it first; it would copy the
     # result as well, if that lies in another order.
+    _one_by_one(source, rows, output)
+
+
+def _one_by_one(source: Array, rows: range | RowNumbers, output: Array) -> None:
     for position, row in enumerate(rows):
         output[position] = source[row]
 

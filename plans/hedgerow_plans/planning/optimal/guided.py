@@ -37,7 +37,9 @@ class _Guided:
         for tensor in [tensor for tensor, until in self._open.items() if until <= step]:
             if self._chosen(self._relaxation.stay, tensor, stage + 1):
                 del self._open[tensor]
-            elif not self._keep(tensor, step, stage):
+                continue
+            self._open[tensor] = self._needed_until(tensor, step, stage)
+            if self._open[tensor] <= step:
                 del self._open[tensor]
                 self._live.remove(tensor)
 
@@ -70,20 +72,18 @@ class _Guided:
         self._add(work.makes[node])
         self._fresh.update(work.makes[node])
 
-    def _keep(self, tensor: int, step: int, stage: int) -> bool:
-        relaxation, readers = self._relaxation, self._work.readers[tensor]
+    def _needed_until(self, tensor: int, step: int, stage: int) -> int:
+        """Return a step until which a tensor is needed in this stage; a past one if it is not needed any more."""
+        relaxation = self._relaxation
         if not relaxation.modelled[tensor]:
-            self._open[tensor] = relaxation.last[tensor]
-            return step < relaxation.last[tensor]
+            return relaxation.last[tensor]
         last_read = relaxation.last_reads.get((tensor, stage), -1)
-        if last_read > step:
-            planned = any(self._choices[column] for column in relaxation.refreshes(tensor, stage))
-            if not planned or tensor in self._fresh:
-                self._open[tensor] = last_read
-                return True
-            if relaxation.work.maker[tensor] == step:
-                return True
-        return any(self._is_wanted(node, step, stage) for node in readers)
+        planned = any(self._choices[column] for column in relaxation.refreshes(tensor, stage))
+        if last_read > step and (not planned or tensor in self._fresh):
+            return last_read
+        just_made = last_read > step and relaxation.work.maker[tensor] == step
+        wanted = just_made or any(self._is_wanted(node, step, stage) for node in self._work.readers[tensor])
+        return step + 1 if wanted else step
 
     def _is_wanted(self, node: int, step: int, stage: int) -> bool:
         """Whether a node that ran before is still to run again in this stage."""

@@ -12,6 +12,7 @@ from hedgerow_plans.graph.ops.convolution_ways import Way
 
 _Bind = Callable[[Layer, ScratchCutter], Bound]
 _FORWARD: Mapping[Way, _Bind] = {
+    Way.UNFOLD: unfold.bind_forward,
     Way.TAPS: taps.bind_forward,
     Way.WINOGRAD: winograd.bind_forward,
     Way.DEPTHWISE: depthwise.bind_forward,
@@ -34,11 +35,8 @@ def bind_forward(call: Call) -> Bound:
     """Return the convolution of x with w, plus b."""
     (x, weight, *biases), (y,) = call.inputs, call.outputs
     layer = layer_of(call, (x, call.input_orders[0]), weight, (y, call.output_orders[0]), *biases)
-    scratch = ScratchCutter(call)
-    if layer.way is Way.UNFOLD and not layer.pointwise:
-        return unfold.bind_forward(layer, scratch)
-    multiply = pointwise.bind_forward(layer) if layer.pointwise else _FORWARD[layer.way](layer, scratch)
-    return multiply if layer.bias is None else _with_bias(multiply, layer, layer.bias)
+    multiply = pointwise.bind_forward(layer) if layer.pointwise else _FORWARD[layer.way](layer, ScratchCutter(call))
+    return multiply if layer.bias is None or layer.unfolds else _with_bias(multiply, layer, layer.bias)
 
 
 def _with_bias(multiply: Bound, layer: Layer, bias: Array) -> Bound:

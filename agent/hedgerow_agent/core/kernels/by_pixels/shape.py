@@ -28,6 +28,11 @@ class Layer:
         return self.sizes.pointwise and self.way is not Way.DEPTHWISE
 
     @property
+    def unfolds(self) -> bool:
+        """Whether patches are unfolded; the bias is then added tile by tile."""
+        return self.way is Way.UNFOLD and not self.pointwise
+
+    @property
     def window(self) -> Array:
         """The weight as one matrix (channels, outputs) for each position: contiguous if it lies by taps."""
         return self.weight.transpose(2, 3, 1, 0)
