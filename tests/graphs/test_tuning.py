@@ -1,6 +1,7 @@
 """What tuning does to graphs: fewer nodes' work, orders that fit together, and nothing at all for small budgets."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -10,14 +11,16 @@ from hedgerow_plans.graph.errors import GraphError
 from hedgerow_plans.graph.ir import Graph, Node, Order, Tensor
 from hedgerow_plans.graph.ops.convolution_ways import Way
 from hedgerow_plans.graph.validate import check
-from hedgerow_plans.methods.selection import Bias, Full
+from hedgerow_plans.methods.catalogue import Method
+from hedgerow_plans.methods.selection import Bias, Full, Last
 from hedgerow_plans.models import zoo
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
 from hedgerow_plans.tuning import LEAST_BUDGET_BYTES, tuned
 
 BATCH = 8
 LARGE = 1 << 30
+FULL = Full()
 
 
 def resnet() -> TrainingGraphs:
@@ -34,10 +37,41 @@ def test_a_small_budget_leaves_every_graph_alone() -> None:
     assert tuned(graphs, LEAST_BUDGET_BYTES, BATCH) != graphs
 
 
-def test_a_network_without_images_lies_as_its_shapes_say() -> None:
-    fast = tuned(differentiate(Full().apply(zoo.build("mlp")).graph, Sgd(), BATCH), LARGE, BATCH)
-    assert {tensor.order for graph in fast.all() for tensor in graph.tensors} == {Order.SAMPLES}
+def perceptron(optimizer: Optimizer, outside: Collection[str] = (), method: Method = FULL) -> TrainingGraphs:
+    fast = tuned(differentiate(method.apply(zoo.build("mlp")).graph, optimizer, BATCH), LARGE, BATCH, outside)
+    for graph in fast.all():
+        check(graph)
+    return fast
+
+
+def by_inputs(graphs: TrainingGraphs) -> set[str]:
+    """Return what lies by inputs, when all else lies as its shape says and nothing is copied."""
+    tensors = [tensor for graph in graphs.all() for tensor in graph.tensors]
+    assert {tensor.order for tensor in tensors} <= {Order.SAMPLES, Order.INPUTS}
+    assert not [tensor.name for tensor in tensors if tensor.name.startswith("reordered.")]
+    return {tensor.name for tensor in tensors if tensor.order is Order.INPUTS}
+
+
+def test_of_a_network_without_images_only_the_first_weight_lies_otherwise_than_its_shape_says() -> None:
+    fast = perceptron(Sgd())
+    assert by_inputs(fast) == {"fc1.weight", "grad.fc1.weight", "sum.fc1.weight"}
     assert not [name for name in fast.direct.by_name() if name.startswith("mask.")]
+
+
+def test_a_weight_by_inputs_takes_its_gradient_and_the_optimisers_state_along() -> None:
+    fast = perceptron(Adam())
+    states = {tensor.name for tensor in fast.direct.resident() if tensor.name.startswith("moment")}
+    assert {name for name in states if name.endswith("fc1.weight")} < by_inputs(fast)
+
+
+def test_a_weight_that_gradients_of_inputs_read_too_lies_by_outputs() -> None:
+    assert "fc2.weight" not in by_inputs(perceptron(Sgd()))
+    # with the last layer alone, nothing goes back through any
+    assert {"fc1.weight", "fc2.weight", "logits.weight"} <= by_inputs(perceptron(Sgd(), method=Last()))
+
+
+def test_a_weight_outside_the_arena_is_read_as_it_lies_there() -> None:
+    assert by_inputs(perceptron(Sgd(), ("fc1.weight",), Bias())) == set()
 
 
 def test_layers_are_computed_as_their_images_ask() -> None:

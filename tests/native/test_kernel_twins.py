@@ -91,13 +91,16 @@ def test_layers_by_channels_that_take_several_panels(library: Library, result: O
 
 
 @compares("linear", "linear_grad_input", "linear_grad_weight", "bias_grad")
+@pytest.mark.parametrize("order", [Order.SAMPLES, Order.INPUTS])
 @given(batch=batches, inputs=sizes, outputs=sizes, bias=st.booleans(), seed=seeds)
 def test_fully_connected_layers(
-    library: Library, *, batch: int, inputs: int, outputs: int, bias: bool, seed: int
+    library: Library, *, order: Order, batch: int, inputs: int, outputs: int, bias: bool, seed: int
 ) -> None:
     tensors = (sample("x", 3, inputs), parameter("w", outputs, inputs), *([parameter("b", outputs)] if bias else []))
     node = Node("y", "linear", tuple(tensor.name for tensor in tensors), ("y",))
-    judge(Twins(library, batch).check(node, tensors, seed, {}, Order.SAMPLES))
+    found = Twins(library, batch).check(node, tensors, seed, {}, order)
+    assert {"linear", "linear_grad_input", "linear_grad_weight"} <= found.keys()
+    judge(found)
 
 
 @pytest.mark.parametrize("with_blas", [True, False])

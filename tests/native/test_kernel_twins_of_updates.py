@@ -1,5 +1,7 @@
 """Updates of parameters, of statistics and of optimisers' state: the library's kernels beside numpy's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.native.library import Library
-from hedgerow_plans.graph.ir import DType, Node, Tensor
+from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
 from support.gradients import parameter, sample, seeds
 from support.native_calls import Twins
 from support.twin_tests import compares, judge, state, trained
@@ -56,12 +58,14 @@ def test_the_count_of_steps(library: Library, steps: int) -> None:
 
 @compares("sgd_linear")
 @pytest.mark.parametrize("with_blas", [True, False])
+@pytest.mark.parametrize("order", [Order.SAMPLES, Order.INPUTS])
 @given(batch=batches, inputs=sizes, outputs=sizes, seed=seeds)
 def test_gradients_that_go_straight_into_a_weight(
-    library: Library, *, with_blas: bool, batch: int, inputs: int, outputs: int, seed: int
+    library: Library, *, with_blas: bool, order: Order, batch: int, inputs: int, outputs: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    tensors = {"w": trained("w", outputs, inputs), "dy": sample("dy", outputs), "x": sample("x", inputs)}
+    weight = replace(trained("w", outputs, inputs), order=order)
+    tensors = {"w": weight, "dy": sample("dy", outputs), "x": sample("x", inputs)}
     node = Node("sgd", "sgd_linear", ("dy", "x"), (), ("w",))
     arrays = {
         name: rng.standard_normal(tensor.full_shape(batch)).astype(np.float32) for name, tensor in tensors.items()

@@ -101,7 +101,7 @@ class Twins:
     def check(
         self, node: Node, inputs: tuple[Tensor, ...], seed: int, given: Mapping[str, Array], order: Order
     ) -> dict[str, float]:
-        """Compare a node and all its gradients, images in an order; return the distances by operator."""
+        """Compare a node and all its gradients, images or weights in an order; return the distances by operator."""
         rng = np.random.default_rng(seed)
         tensors = {tensor.name: _in_order(tensor, order) for tensor in inputs}
         drawn = {t.name: rng.standard_normal(t.full_shape(self.micro_batch)).astype(np.float32) for t in inputs}
@@ -129,7 +129,8 @@ class Twins:
 
 
 def _in_order(tensor: Tensor, order: Order) -> Tensor:
-    return replace(tensor, order=order) if is_image(tensor) else tensor
+    of_layer = order is Order.INPUTS and not tensor.batched and len(tensor.shape) == 2
+    return replace(tensor, order=order) if of_layer or (is_image(tensor) and order is not Order.INPUTS) else tensor
 
 
 def _distance(found: Array, wanted: Array) -> float:

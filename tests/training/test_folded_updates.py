@@ -1,12 +1,16 @@
 """Plain SGD changes the rows of a table that tokens chose, and a layer's weight, without a gradient of the whole."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.blas import find_blas
+from hedgerow_agent.core.kernels import dense
+from hedgerow_agent.core.kernels.call import Array, Call, Runtime
 from hedgerow_plans.graph.builder import Builder
 from hedgerow_plans.graph.errors import GraphError
-from hedgerow_plans.graph.ir import DType, Graph, Node, Role, Tensor
+from hedgerow_plans.graph.ir import DType, Graph, Node, Order, Role, Tensor
 from hedgerow_plans.graph.table import infer
 from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.models import zoo
@@ -85,13 +89,20 @@ def test_a_tuned_graph_updates_layers_without_their_gradients_where_the_optimize
         assert "sgd_linear" not in tuned_ops(optimizer, graph)
 
 
+@pytest.fixture(params=[True, False], ids=["one call of BLAS", "rows at a time"])
+def with_blas(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether numpy's BLAS is known, as it is in numpy's own wheels, or not, as in a numpy that somebody else built."""
+    assert find_blas() is not None
+    if not request.param:
+        monkeypatch.setattr(dense, "find_blas", lambda: None)
+    return bool(request.param)
+
+
+@pytest.mark.usefixtures("with_blas")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    ("shape", "outputs"),
-    [((300,), 1000), ((1000,), 300), ((30, 8), 6)],
-    ids=["the gradient has the fewest numbers", "the samples have", "the product has"],
-)
-def test_a_weight_moves_as_by_its_gradient(shape: tuple[int, ...], outputs: int, dtype: str) -> None:
+@pytest.mark.parametrize("order", [Order.SAMPLES, Order.INPUTS])
+@pytest.mark.parametrize(("shape", "outputs"), [((300,), 1000), ((1000,), 300), ((30, 8), 6), ((1,), 7), ((5,), 1)])
+def test_a_weight_moves_as_by_its_gradient(shape: tuple[int, ...], outputs: int, order: Order, dtype: str) -> None:
     rng, features = np.random.default_rng(2), shape[-1]
     gradient = rng.standard_normal((BATCH, *shape[:-1], outputs)).astype(dtype)
     x = rng.standard_normal((BATCH, *shape)).astype(dtype)
@@ -99,7 +110,7 @@ def test_a_weight_moves_as_by_its_gradient(shape: tuple[int, ...], outputs: int,
     tensors = {
         "dy": Tensor("dy", (*shape[:-1], outputs)),
         "x": Tensor("x", shape),
-        "weight": Tensor("weight", (outputs, features), batched=False, role=Role.TRAINABLE),
+        "weight": Tensor("weight", (outputs, features), batched=False, role=Role.TRAINABLE, order=order),
     }
     wanted = weight - np.einsum("no,nf->of", gradient.reshape(-1, outputs), x.reshape(-1, features))
     given = (gradient.copy(), x.copy())
@@ -110,6 +121,18 @@ def test_a_weight_moves_as_by_its_gradient(shape: tuple[int, ...], outputs: int,
     assert np.allclose(weight, wanted, rtol=0, atol=1e-4 if dtype == "float32" else 1e-11)
     assert np.array_equal(gradient, given[0])
     assert np.array_equal(x, given[1])
+
+
+def test_a_weight_of_32_bits_takes_no_memory_beside_it(with_blas: bool) -> None:
+    weight, gradient, x = (np.ones(shape, np.float32) for shape in ((2000, 500), (BATCH, 2000), (BATCH, 500)))
+    node = Node("n", "sgd_linear", ("dy", "x"), (), ("weight",))
+    bound = dense.bind_sgd_linear(Call(node, (gradient, x), (), (weight,), np.zeros(0, np.uint8), Runtime(0.5)))
+    tracemalloc.start()
+    bound()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (weight == 1 - 0.5 * BATCH).all()
+    assert peak < 4096, with_blas
 
 
 def test_a_frozen_weight_is_not_updated() -> None:

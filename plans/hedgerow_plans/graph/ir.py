@@ -48,22 +48,28 @@ class Role(StrEnum):
 class Order(StrEnum):
     """How the axes of an array lie in memory; its shape, and what it means, are the same in every order.
 
-    Images (samples, channels, rows, columns) may lie in the first three; a convolution's weight in the first or last.
+    Images (samples, channels, rows, columns) may lie in the first three; a convolution's weight by samples or by taps,
+    a fully connected layer's by samples or by inputs.
     """
 
     SAMPLES = "samples"  # as the shape says: one sample after the other
     PIXELS = "pixels"  # rows, columns, samples, channels: a pixel of all samples and channels is one run
     CHANNELS = "channels"  # channels, rows, columns, samples: a row of one channel of all samples is one run
     TAPS = "taps"  # kernel rows, kernel columns, inputs, outputs: each position of a window is one matrix
+    INPUTS = "inputs"  # inputs, outputs: what all outputs take of one input is one run
 
     def axes(self, count: int) -> tuple[int, ...]:
         """Return the axes of an array of so many, outermost first."""
-        return tuple(range(count)) if self is Order.SAMPLES else _AXES[self]
+        return tuple(range(count)) if self is Order.SAMPLES else ORDERED_AXES[self]
 
 
-_AXES = {Order.PIXELS: (2, 3, 0, 1), Order.CHANNELS: (1, 2, 3, 0), Order.TAPS: (2, 3, 1, 0)}
-ORDERED_AXES = 4
-"""Axes of an array that may lie in another order than its shape says, those of the samples included."""
+ORDERED_AXES = {
+    Order.PIXELS: (2, 3, 0, 1),
+    Order.CHANNELS: (1, 2, 3, 0),
+    Order.TAPS: (2, 3, 1, 0),
+    Order.INPUTS: (1, 0),
+}
+"""Axes of arrays that lie in another order than their shape says, outermost first, those of the samples included."""
 
 
 class Section(StrEnum):

@@ -13,9 +13,6 @@ BYTE_TILE_ELEMENTS = 65_536
 UPDATE_TILE_ELEMENTS = 16_384
 """Parameters at a time in an optimiser's update; a multiple of the block below."""
 
-LAYER_UPDATE_TILE_ELEMENTS = 262_144
-"""Gradients at a time of a layer's weight that is updated as they are made, 1 MiB: whole rows, and few products."""
-
 STATE_BLOCK_ELEMENTS = 256
 """Elements of optimiser state that share a scale when they are kept in eight bits: 1.6 % more bytes for scales."""
 

@@ -96,10 +96,10 @@ def _tensors(graph: Graph) -> Iterator[str]:
 def _stored(tensor: Tensor) -> Iterator[str]:
     if tensor.order is Order.SAMPLES:
         return
-    axes = len(tensor.full_shape(1))
-    if axes != ORDERED_AXES or tensor.batched == (tensor.order is Order.TAPS):
-        whose = "a weight" if tensor.order is Order.TAPS else "images"
-        yield f"tensor {tensor.name!r} lies in the order of {tensor.order.value}; only {whose} of 4 axes can."
+    axes, of_weights = len(ORDERED_AXES[tensor.order]), tensor.order in (Order.TAPS, Order.INPUTS)
+    if len(tensor.full_shape(1)) != axes or tensor.batched == of_weights:
+        whose = "a weight" if of_weights else "images"
+        yield f"tensor {tensor.name!r} lies in the order of {tensor.order.value}; only {whose} of {axes} axes can."
 
 
 def _init(tensor: Tensor) -> Iterator[str]:

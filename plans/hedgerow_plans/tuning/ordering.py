@@ -13,7 +13,7 @@ from hedgerow_plans.graph.ir import Graph, Node, Order, Tensor
 from hedgerow_plans.graph.operator import Tensors
 from hedgerow_plans.graph.ops.convolution_ways import Way
 from hedgerow_plans.graph.ops.orders import is_image
-from hedgerow_plans.tuning import convolutions
+from hedgerow_plans.tuning import convolutions, layers
 
 PREFIX = "reordered."
 """What the names of copies in another order begin with."""
@@ -44,29 +44,31 @@ class _Wish:
 
 
 def choose(graphs: Iterable[Graph], batch_size: int, scratch_bytes: int, outside: Collection[str]) -> Choice | None:
-    """Return how the graphs of a program lie best; None if they hold no convolution."""
+    """Return how the graphs of a program lie best; None if that is as they are."""
     graphs = tuple(graphs)
-    layers = [
+    found = [
         convolutions.layer_of(node, graph.by_name(), batch_size)
         for graph in graphs
         for node in graph.nodes
         if node.op == "conv2d"
     ]
-    if not layers:
-        return None
-    choice = Choice(_images(graphs, layers), {}, batch_size, scratch_bytes)
-    weights = dict(_weights(graphs, choice, outside))
-    return replace(choice, weights=weights)
+    choice = Choice(_images(graphs, found), {}, batch_size, scratch_bytes)
+    taps = dict.fromkeys(_by_taps(graphs, choice, outside), Order.TAPS)
+    inputs = dict.fromkeys(layers.read_forward_alone(graphs, outside), Order.INPUTS)
+    weights = dict(_with_state(graphs, {**taps, **inputs}))
+    return replace(choice, weights=weights) if found or weights else None
 
 
-def _images(graphs: Iterable[Graph], layers: Iterable[convolutions.Layer]) -> Order:
+def _images(graphs: Iterable[Graph], found: Collection[convolutions.Layer]) -> Order:
+    if not found:
+        return Order.SAMPLES
     norms = any(node.op == "batch_norm" for graph in graphs for node in graph.nodes)
-    narrow = all(layer.groups == 1 and layer.sizes.channels <= _MOST_CHANNELS_BY_CHANNEL for layer in layers)
+    narrow = all(layer.groups == 1 and layer.sizes.channels <= _MOST_CHANNELS_BY_CHANNEL for layer in found)
     return Order.CHANNELS if narrow and not norms else Order.PIXELS
 
 
-def _weights(graphs: Iterable[Graph], choice: Choice, outside: Collection[str]) -> Iterator[tuple[str, Order]]:
-    """Yield the weights that every convolution wants by taps, and the optimiser's state that goes with them."""
+def _by_taps(graphs: Iterable[Graph], choice: Choice, outside: Collection[str]) -> Iterator[str]:
+    """Yield the weights that every convolution wants by taps."""
     wishes: dict[str, set[Order]] = {}
     for graph in graphs:
         tensors, sources = graph.by_name(), _read_by_convolutions(graph)
@@ -74,17 +76,17 @@ def _weights(graphs: Iterable[Graph], choice: Choice, outside: Collection[str]) 
             wish, weight = _convolution(node, tensors, sources, choice), node.inputs[1]
             if tensors[weight].resident and weight not in outside:
                 wishes.setdefault(weight, set()).add(wish.orders[weight])
-    wanted = {name for name, orders in wishes.items() if orders == {Order.TAPS}}
-    yield from ((name, Order.TAPS) for name in wanted)
+    yield from (name for name, orders in wishes.items() if orders == {Order.TAPS})
+
+
+def _with_state(graphs: Iterable[Graph], weights: Mapping[str, Order]) -> Iterator[tuple[str, Order]]:
+    """Yield weights, and the optimiser's state of their shapes that goes with them."""
+    yield from weights.items()
     for graph in graphs:
-        yield from ((name, Order.TAPS) for name in _changed_with(wanted, graph))
-
-
-def _changed_with(parameters: Collection[str], graph: Graph) -> Iterator[str]:
-    """Yield the optimiser's state of some parameters that has their shapes."""
-    tensors = graph.by_name()
-    for node in (node for node in graph.nodes if node.updates and node.updates[0] in parameters):
-        yield from (name for name in node.updates if tensors[name].shape == tensors[node.updates[0]].shape)
+        tensors = graph.by_name()
+        for node in (node for node in graph.nodes if node.updates and node.updates[0] in weights):
+            shape, order = tensors[node.updates[0]].shape, weights[node.updates[0]]
+            yield from ((name, order) for name in node.updates if tensors[name].shape == shape)
 
 
 def _read_by_convolutions(graph: Graph) -> frozenset[str]:
@@ -116,11 +118,14 @@ class _Writer:
         self._gradients = dict(self._gradient_orders())
 
     def _gradient_orders(self) -> Iterator[tuple[str, Order]]:
-        """Yield the orders of sums of gradients that are used to update a parameter."""
+        """Yield the orders of gradients of layers and of sums of gradients: those of the parameters they update."""
+        sums = dict[str, Order]()
         for node in (node for node in self._graph.nodes if node.op == "zero"):
             readers = (other for other in self._graph.nodes if node.outputs[0] in other.inputs and other.updates)
-            for reader in readers:
-                yield node.outputs[0], self._tensors[reader.updates[0]].order
+            sums.update((node.outputs[0], self._tensors[reader.updates[0]].order) for reader in readers)
+        yield from sums.items()
+        for gradient, total in layers.gradients(self._graph):
+            yield gradient, sums.get(total, self._tensors[total].order)
 
     def write(self, node: Node) -> None:
         """Append a node, after copies of what it reads that lies otherwise than it wants."""
@@ -151,13 +156,23 @@ class _Writer:
     def _wish(self, node: Node) -> _Wish:
         if node.op in convolutions.OPERATORS:
             wish = _convolution(node, self._tensors, self._sources, self._choice)
+        elif node.op in layers.OPERATORS:
+            wish = _Wish(node, dict(self._layer_orders(node)))
         elif node.op == "zero":
-            wish = _Wish(node, {node.outputs[0]: self._gradients.get(node.outputs[0], Order.SAMPLES)})
+            wish = _Wish(node, dict(self._made_orders(node)))
         elif table.operator(node.op).as_stored:
             wish = _update(node, self._tensors)
         else:
             wish = _images_alike(node, self._tensors, self._sources, self._choice)
         return wish if _possible(wish, self._tensors) else _Wish(node, {})
+
+    def _made_orders(self, node: Node) -> Iterator[tuple[str, Order]]:
+        yield from ((name, self._gradients.get(name, Order.SAMPLES)) for name in node.outputs)
+
+    def _layer_orders(self, node: Node) -> Iterator[tuple[str, Order]]:
+        """Yield the order of a layer's weight, which is read as it lies, or of its gradient."""
+        yield from self._made_orders(node)
+        yield from ((name, self._tensors[name].order) for name in node.inputs if self._tensors[name].resident)
 
 
 def _convolution(node: Node, tensors: Tensors, sources: Collection[str], choice: Choice) -> _Wish:

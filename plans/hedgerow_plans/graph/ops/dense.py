@@ -4,11 +4,10 @@ A sample is a vector of features or a sequence (tokens, features), to each of wh
 plain SGD the gradient of a weight may go straight into it (`sgd_linear`) and never exist as a whole.
 """
 
-from hedgerow_plans.graph.ir import Node, Role, Tensor
+from hedgerow_plans.graph.ir import Node, Order, Role, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.channel_sums import sums_scratch
-from hedgerow_plans.graph.tiles import LAYER_UPDATE_TILE_ELEMENTS, rows_per_tile
 
 
 def _vectors(call: Call, tensor: Tensor) -> Tensor:
@@ -31,6 +30,12 @@ def _infer_linear(call: Call) -> tuple[Tensor, ...]:
     for bias in call.inputs[2:]:
         expect.shape(call, expect.parameter(call, bias, rank=1), (outputs,))
     return (call.output(0, (*x.shape[:-1], outputs)),)
+
+
+def _weight_either_way(call: Call, weight: Tensor) -> None:
+    """Raise a sentence unless everything but the weight lies as its shape says."""
+    for tensor in (*call.inputs, *call.updates, *call.outputs):
+        orders.lies_as(call, tensor, Order.SAMPLES, *((Order.INPUTS,) if tensor is weight else ()))
 
 
 def _linear_flops(call: Call) -> int:
@@ -59,21 +64,6 @@ def _infer_sgd_linear(call: Call) -> tuple[Tensor, ...]:
     expect.shape(call, gradient, (*x.shape[:-1], weight.shape[0]))
     expect.shape(call, x, (*x.shape[:-1], weight.shape[1]))
     return ()
-
-
-def scaled_input(rows: int, outputs: int, features: int) -> int | None:
-    """Return which input of `sgd_linear` is multiplied by the rate; None if its product has fewer numbers than both."""
-    sizes = (rows * outputs, rows * features)
-    smaller = min(range(2), key=sizes.__getitem__)
-    return smaller if sizes[smaller] < outputs * features else None
-
-
-def _sgd_linear_scratch(call: Call) -> int:
-    """Return a tile of the gradient, and one of the inputs times the rate."""
-    outputs, features = call.updates[0].shape
-    scaled = scaled_input(call.samples(call.inputs[0]) // outputs, outputs, features)
-    tile = rows_per_tile(outputs, features, LAYER_UPDATE_TILE_ELEMENTS) * features
-    return 4 * (tile + (0 if scaled is None else call.samples(call.inputs[scaled])))
 
 
 def _infer_bias_grad(call: Call) -> tuple[Tensor, ...]:
@@ -109,18 +99,21 @@ OPERATORS = (
         inputs=(2, 3),
         flops=_linear_flops,
         backward=(_grad_input, _grad_weight, _grad_bias),
+        check_orders=lambda call: _weight_either_way(call, call.inputs[1]),
     ),
     Operator(
         "linear_grad_input",
         _infer_grad_input,
         inputs=(2, 2),
         flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[1],
+        check_orders=lambda call: _weight_either_way(call, call.inputs[1]),
     ),
     Operator(
         "linear_grad_weight",
         _infer_grad_weight,
         inputs=(2, 2),
         flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[-1],
+        check_orders=lambda call: _weight_either_way(call, call.outputs[0]),
     ),
     Operator(
         "sgd_linear",
@@ -129,7 +122,7 @@ OPERATORS = (
         outputs=(0, 0),
         updates=(1, 1),
         flops=lambda call: 2 * call.samples(call.inputs[0]) * call.inputs[1].shape[-1] + 2 * call.updates[0].elements,
-        scratch_bytes=_sgd_linear_scratch,
+        check_orders=lambda call: _weight_either_way(call, call.updates[0]),
     ),
     Operator(
         "bias_grad",

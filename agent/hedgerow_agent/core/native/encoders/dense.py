@@ -48,27 +48,33 @@ def products(a: Array, b: Array, c: Array, shape: Shape, many: tuple[int, int, i
 def _linear(call: Call, _block: Block) -> Drafts:
     x, weight, *bias = call.inputs
     outputs, inputs = weight.shape
-    shape = Shape(x.size // inputs, outputs, inputs, turn_b=True)
+    shape = Shape(x.size // inputs, outputs, inputs, turn_b=weight.flags.c_contiguous)
     return (product(x, weight, call.outputs[0], shape, bias[0] if bias else None),)
 
 
 def _linear_grad_input(call: Call, _block: Block) -> Drafts:
     gradient, weight = call.inputs
     outputs, inputs = weight.shape
-    return (product(gradient, weight, call.outputs[0], Shape(gradient.size // outputs, inputs, outputs)),)
+    shape = Shape(gradient.size // outputs, inputs, outputs, turn_b=not weight.flags.c_contiguous)
+    return (product(gradient, weight, call.outputs[0], shape),)
 
 
 def _linear_grad_weight(call: Call, _block: Block) -> Drafts:
     gradient, x = call.inputs
-    outputs, inputs = call.outputs[0].shape
-    return (product(gradient, x, call.outputs[0], Shape(outputs, inputs, x.size // inputs, turn_a=True)),)
+    return (_product_of_samples(gradient, x, call.outputs[0]),)
+
+
+def _product_of_samples(gradient: Array, x: Array, weight: Array, row: Array | None = None) -> Draft:
+    """Return dy' x for a weight, or x' dy for one that lies by inputs."""
+    (outputs, inputs), rows = weight.shape, x.size // weight.shape[1]
+    if weight.flags.c_contiguous:
+        return product(gradient, x, weight, Shape(outputs, inputs, rows, turn_a=True), row)
+    return product(x, gradient, weight, Shape(inputs, outputs, rows, turn_a=True), row)
 
 
 def _sgd_linear(call: Call, block: Block) -> Drafts:
-    (gradient, x), (weight,) = call.inputs, call.updates
-    outputs, inputs = weight.shape
-    set_instead = product(gradient, x, weight, Shape(outputs, inputs, x.size // inputs, turn_a=True), block.rate)
-    return (replace(set_instead, op="take_product"),)
+    gradient, x = call.inputs
+    return (replace(_product_of_samples(gradient, x, call.updates[0], block.rate), op="take_product"),)
 
 
 def _matmul(call: Call, _block: Block) -> Drafts | None:
