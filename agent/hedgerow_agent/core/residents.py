@@ -12,7 +12,7 @@ import numpy as np
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import BadInput, PagingFailed
 from hedgerow_agent.core.initial import checked, initial_value, kept_value
-from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.kernels.call import Array, stored
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.plan import Program
 
@@ -54,7 +54,7 @@ class Residents:
         folder, or no room in it: a full disk must not stop training.
         """
         names = self.changing()
-        contents = [self.views[name].reshape(-1).view(np.uint8).data for name in names]
+        contents = [self._bytes(name) for name in names]
         with ExitStack() as stack:
             file = _file_of(contents, folder, stack)
             if file is not None:
@@ -67,6 +67,11 @@ class Residents:
         """Overwrite tensors with copies taken before."""
         for name, value in values.items():
             np.copyto(self.views[name], value)
+
+    def _bytes(self, name: str) -> memoryview:
+        """Return the bytes of a tensor where they lie; in the order of its shape they might have to be copied."""
+        lying = stored(self.views[name], self._tensors[name].order)
+        return lying.reshape(-1).view(np.uint8).data
 
     def _outside(self, name: str, parameters: Mapping[str, Array], seed: int) -> Array:
         """Return a frozen parameter where it is, such as in a mapped file; only a crooked one is copied."""
