@@ -45,12 +45,13 @@ static void run_group_norm(const hedgerow_call *call, int64_t first, int64_t end
         const float *restrict x = (const float *)call->at[0] + group * width;
         float *restrict y = (float *)call->at[3] + group * width;
         const float mean = (float)(long_sum(x, width) / (double)width);
+        const double lacking = sum_around(x, mean, width) / (double)width; /* seen in the result if that is far from zero */
         const double variance = squares_around(x, mean, width) / (double)width;
         const float inverse = (float)(1 / sqrt(variance + call->record.numbers[0]));
         for (int64_t channel = 0; channel < s[GROUP_CHANNELS]; channel++) {
             int64_t number = group % s[GROUP_COUNT] * s[GROUP_CHANNELS] + channel;
             const float factor = inverse * of_channel(call->at[1], number, 1);
-            const float shift = of_channel(call->at[2], number, 0);
+            const float shift = (float)(of_channel(call->at[2], number, 0) - lacking * factor);
             for (int64_t at = channel * pixels; at < (channel + 1) * pixels; at++)
                 y[at] = (x[at] - mean) * factor + shift;
         }

@@ -32,6 +32,12 @@ static inline double long_sum(const float *x, int64_t count) {
     return sum;
 }
 
+static inline double sum_around(const float *x, float centre, int64_t count) {
+    double sum = 0;
+    ADD_UP(sum, count, at, load(x + at) - spread(centre), x[at] - centre)
+    return sum;
+}
+
 static inline double squares_around(const float *x, float centre, int64_t count) {
     double sum = 0;
     ADD_UP(sum, count, at, squared(load(x + at) - spread(centre)), square_of(x[at] - centre))
