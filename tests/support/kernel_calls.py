@@ -5,7 +5,7 @@ through the kernels: no plan, no offsets, every tensor kept.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from hedgerow_plans.graph.ir import DType, Graph, Node, Section, Tensor
 from hedgerow_plans.graph.operator import Backward
 
 GUARD_BYTES = 64
+SAMPLES = ("x", "labels")
+"""The names under which nodes find what they read of the data."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,15 @@ class Laboratory:
     scratch_reached: dict[str, tuple[int, int]] = field(default_factory=dict)  # by node: end of change, promise
     bind: Callable[[Call], Bound] = bind  # to numpy's kernels, unless another backend is tried
     now: Moment = Moment()
+    learning_rate: float = 1.0
 
     def run(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Run one node and return its outputs by name."""
         known = {**{tensor.name: tensor for tensor in table.infer(node, tensors)}, **tensors}
         outputs = {name: self._rubbish(known[name]) for name in node.outputs}
         scratch = self.scratch(node, known)
-        runtime = Runtime(1.0, {"x": arrays.get("x", np.zeros(0)), "y": arrays.get("labels", np.zeros(0))})
+        fields = {"x": arrays.get("x", np.zeros(0)), "y": arrays.get("labels", np.zeros(0))}
+        runtime = Runtime(self.learning_rate, fields)
         runtime.rows = slice(0, self.micro_batch) if self.now.rows is None else self.now.rows
         runtime.seed, runtime.step = self.now.seed, self.now.step
         lying = {name: self._lying(known[name], arrays[name]) for name in node.reads}
@@ -86,12 +90,26 @@ class Laboratory:
 
     def run_graph(self, graph: Graph, arrays: dict[str, Array]) -> dict[str, Array]:
         """Run every node of a graph of one micro-batch in order; residents in `arrays` are changed in place."""
-        tensors = graph.by_name()
         for section in Section:
-            for node in graph.nodes:
-                if node.section is section:
-                    arrays.update(self.run(node, tensors, arrays))
+            self._run_section(graph, section, arrays)
         return arrays
+
+    def run_step(self, graph: Graph, arrays: dict[str, Array]) -> None:
+        """Take one step on all samples in `arrays`, one micro-batch after the other; residents are changed in place."""
+        samples = {name: arrays[name] for name in SAMPLES}
+        work = dict(arrays)
+        self._run_section(graph, Section.BEGIN, work)
+        for first in range(0, len(samples["x"]), self.micro_batch):
+            rows = slice(first, min(first + self.micro_batch, len(samples["x"])))
+            work.update(samples)  # the node that reads a micro-batch has put that in their place
+            replace(self, now=replace(self.now, rows=rows))._run_section(graph, Section.BODY, work)
+        self._run_section(graph, Section.FINISH, work)
+
+    def _run_section(self, graph: Graph, section: Section, arrays: dict[str, Array]) -> None:
+        tensors = graph.by_name()
+        for node in graph.nodes:
+            if node.section is section:
+                arrays.update(self.run(node, tensors, arrays))
 
 
 def _seen(node: Node, tensor: Tensor, array: Array) -> Array:
