@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench_core import torch_venv
+from bench_core.profile import ALL, PRODUCTS, profile, table
+from bench_core.programs import encoded_program
 from bench_core.report import as_json, figures, markdown, over_bounds
 from bench_core.rounds import CONTESTANTS, NATIVE, OURS, TORCH, TUNED, Case, Results, run_rounds
 from bench_core.timing import Sample, Settings, measure, resident_bytes
@@ -114,3 +116,15 @@ def test_torch_is_looked_for_outside_the_projects_venv(tmp_path: Path) -> None:
     named = {"HEDGEROW_TORCH_VENV": str(tmp_path / "elsewhere"), "HEDGEROW_CACHE": "/nowhere"}
     assert torch_venv.torch_folder(named) == tmp_path / "elsewhere"
     assert torch_venv.torch_python(named) is None
+
+
+def test_a_profile_adds_up_to_the_step_it_is_of() -> None:
+    found = profile(encoded_program(WORKLOADS["mlp"]), "mlp", seconds=0.0)
+    operators = {name for name in found if not name.startswith("(")}
+    assert {"linear", "sgd_linear", "relu", "cross_entropy"} <= operators
+    assert found[PRODUCTS] < sum(found[name] for name in operators) < found[ALL]
+    assert found[PRODUCTS] > found["sgd_linear"] > 0
+    lines = list(table("mlp", {1: found, 2: {**found, "linear": 0.0, ALL: found[ALL] / 2}}))
+    assert lines[1].startswith(ALL)
+    assert any(line.startswith("linear ") and line.endswith(" 0.00 ms") for line in lines)
+    assert f"{found[ALL] - found[PRODUCTS]:.2f} ms" in lines[-1]
