@@ -162,11 +162,24 @@ def bind_global_avg_pool(call: Call) -> Bound:
 
 
 def bind_global_avg_pool_grad(call: Call) -> Bound:
-    """Hand each channel's gradient to its pixels in equal shares."""
+    """Hand each channel's gradient to its pixels in equal shares: to the first, which the others are copied from."""
     (gradient,), (output,) = call.inputs, call.outputs
-    column = gradient[:, :, np.newaxis, np.newaxis]
-    share = 1.0 / (output.shape[2] * output.shape[3])
-    return lambda: np.multiply(column, share, out=output)
+    pixels = output.shape[2] * output.shape[3]
+    share, lying = 1.0 / pixels, stored(output, call.order)
+    if call.order is Order.SAMPLES:
+        column = gradient[:, :, np.newaxis, np.newaxis]
+        return lambda: np.multiply(column, share, out=output)
+    if call.order is Order.PIXELS:
+        by_pixel, source = lying.reshape(1, pixels, -1), gradient.reshape(1, -1)
+    else:
+        by_pixel, source = lying.reshape(len(lying), pixels, -1), gradient.T
+    first, others = by_pixel[:, 0], by_pixel[:, 1:]
+
+    def run() -> None:
+        np.multiply(source, share, out=first)
+        np.copyto(others, first[:, np.newaxis])
+
+    return run
 
 
 KERNELS = {
