@@ -22,11 +22,12 @@ SAMPLES = ("x", "labels")
 
 @dataclass(frozen=True)
 class Moment:
-    """What chance depends on: the job's seed, the step, and which samples of the data a micro-batch has."""
+    """What a micro-batch is drawn from, and what chance depends on: seed, step, and which samples it has."""
 
     seed: int = 0
     step: int = 0
     rows: Rows | None = None  # None: the first ones
+    data: Mapping[str, Array] | None = None  # None: the arrays that have the names of samples
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,7 @@ class Laboratory:
         known = {**{tensor.name: tensor for tensor in table.infer(node, tensors)}, **tensors}
         outputs = {name: self._rubbish(known[name]) for name in node.outputs}
         scratch = self.scratch(node, known)
-        fields = {"x": arrays.get("x", np.zeros(0)), "y": arrays.get("labels", np.zeros(0))}
-        runtime = Runtime(self.learning_rate, fields)
+        runtime = Runtime(self.learning_rate, _fields(arrays if self.now.data is None else self.now.data))
         runtime.rows = slice(0, self.micro_batch) if self.now.rows is None else self.now.rows
         runtime.seed, runtime.step = self.now.seed, self.now.step
         lying = {name: self._lying(known[name], arrays[name]) for name in node.reads}
@@ -96,13 +96,11 @@ class Laboratory:
 
     def run_step(self, graph: Graph, arrays: dict[str, Array]) -> None:
         """Take one step on all samples in `arrays`, one micro-batch after the other; residents are changed in place."""
-        samples = {name: arrays[name] for name in SAMPLES}
-        work = dict(arrays)
+        data, work = {name: arrays[name] for name in SAMPLES}, dict(arrays)
         self._run_section(graph, Section.BEGIN, work)
-        for first in range(0, len(samples["x"]), self.micro_batch):
-            rows = slice(first, min(first + self.micro_batch, len(samples["x"])))
-            work.update(samples)  # the node that reads a micro-batch has put that in their place
-            replace(self, now=replace(self.now, rows=rows))._run_section(graph, Section.BODY, work)
+        for first in range(0, len(data["x"]), self.micro_batch):
+            rows = slice(first, min(first + self.micro_batch, len(data["x"])))
+            replace(self, now=replace(self.now, rows=rows, data=data))._run_section(graph, Section.BODY, work)
         self._run_section(graph, Section.FINISH, work)
 
     def _run_section(self, graph: Graph, section: Section, arrays: dict[str, Array]) -> None:
@@ -110,6 +108,10 @@ class Laboratory:
         for node in graph.nodes:
             if node.section is section:
                 arrays.update(self.run(node, tensors, arrays))
+
+
+def _fields(data: Mapping[str, Array]) -> dict[str, Array]:
+    return {"x": data.get("x", np.zeros(0)), "y": data.get("labels", np.zeros(0))}
 
 
 def _seen(node: Node, tensor: Tensor, array: Array) -> Array:
