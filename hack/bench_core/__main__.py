@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench_core.programs import encoded_program
-from bench_core.report import as_json, figures, markdown, over_bounds
+from bench_core.report import as_json, figures, markdown, over_bounds, too_few
 from bench_core.rounds import CONTESTANTS, NATIVE, OURS, TUNED, WITH_NATIVE, Case, Results, Round, run_rounds
 from bench_core.timing import Sample
 from bench_core.torch_venv import TORCH_VERSION, obtain_torch
@@ -35,7 +35,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench-core", description="Compare the core's training step with PyTorch's.")
     parser.add_argument("--workloads", nargs="+", choices=sorted(WORKLOADS), default=list(WORKLOADS), metavar="NAME")
     parser.add_argument(
-        "--rounds", type=int, default=FEWEST_ROUNDS, help=f"rounds that count (default {FEWEST_ROUNDS})"
+        "--rounds", type=int, default=FEWEST_ROUNDS, help=f"rounds that count (default and least for a verdict {FEWEST_ROUNDS})"
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default 1 2)")
     parser.add_argument("--seconds", type=float, default=3.0, help="seconds each process measures (default 3)")
@@ -127,8 +127,7 @@ def main(words: Sequence[str]) -> int:
     results = measure(arguments, python)
     print(write_report(arguments.reports, results))
     print("\n".join(figures(results)))
-    problems = [problem for result in results if result.rounds for problem in over_bounds(result)]
-    problems += [f"{result.case.workload.title}: no round was quiet enough." for result in results if not result.rounds]
+    problems = [problem for result in results for problem in (*over_bounds(result), *too_few(result, FEWEST_ROUNDS))]
     print("\n".join(problems) or "Every ratio is within its bound.")
     return 1 if problems else 0
 

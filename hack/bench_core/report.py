@@ -76,8 +76,21 @@ def _native_row(result: Results) -> tuple[str, ...]:
     )
 
 
+def too_few(result: Results, fewest: int) -> list[str]:
+    """Return a sentence if fewer rounds count than a verdict needs."""
+    workload, count = result.case.workload, len(result.rounds)
+    if count >= fewest:
+        return []
+    return [
+        f"{workload.title}, {result.case.threads} threads: {count} rounds count and {result.thrown_out} were thrown out "
+        f"beside a busy neighbour; a verdict needs {fewest}. Measure again on a quiet machine."
+    ]
+
+
 def over_bounds(result: Results) -> list[str]:
     """Return a sentence for each bound that a case exceeds."""
+    if not result.rounds:
+        return []
     workload, threads = result.case.workload, result.case.threads
     found = []
     time, memory = (statistics.median(result.ratios(measure, TORCH)) for measure in ("median_ms", "peak_bytes"))

@@ -8,7 +8,7 @@ import pytest
 from bench_core import torch_venv
 from bench_core.profile import ALL, PRODUCTS, profile, table
 from bench_core.programs import encoded_program
-from bench_core.report import as_json, figures, markdown, over_bounds
+from bench_core.report import as_json, figures, markdown, over_bounds, too_few
 from bench_core.rounds import CONTESTANTS, NATIVE, OURS, TORCH, TUNED, Case, Results, run_rounds
 from bench_core.timing import Sample, Settings, measure, resident_bytes
 from bench_core.workloads import WORKLOADS
@@ -64,6 +64,19 @@ def test_ratios_are_of_one_round_each_and_their_median_counts() -> None:
 @pytest.mark.parametrize(("ratios", "memory", "count"), [((0.5, 0.84, 0.99), 1, 0), ((0.86,), 1, 1), ((0.9,), 3, 2)])
 def test_bounds_are_judged_by_the_median(ratios: tuple[float, ...], memory: int, count: int) -> None:
     assert len(over_bounds(results_of(*ratios, memory=memory))) == count
+
+
+def test_bounds_that_hold_in_too_few_rounds_are_no_verdict() -> None:
+    few = results_of(0.5, 0.5, 0.5, 0.5)
+    few.thrown_out = 16
+    assert over_bounds(few) == []
+    assert too_few(few, 5) == [
+        "MLP 784-512-256-10 b64, 1 threads: 4 rounds count and 16 were thrown out beside a busy neighbour; a verdict "
+        "needs 5. Measure again on a quiet machine."
+    ]
+    assert over_bounds(Results(MLP)) == []
+    assert too_few(Results(MLP), 5) != []
+    assert too_few(results_of(*(5 * [0.5])), 5) == []
 
 
 def test_the_table_shows_ratios_with_their_spread_beside_the_bounds() -> None:
