@@ -35,7 +35,10 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench-core", description="Compare the core's training step with PyTorch's.")
     parser.add_argument("--workloads", nargs="+", choices=sorted(WORKLOADS), default=list(WORKLOADS), metavar="NAME")
     parser.add_argument(
-        "--rounds", type=int, default=FEWEST_ROUNDS, help=f"rounds that count (default and least for a verdict {FEWEST_ROUNDS})"
+        "--rounds",
+        type=int,
+        default=FEWEST_ROUNDS,
+        help=f"rounds that count (default and least for a verdict {FEWEST_ROUNDS})",
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default 1 2)")
     parser.add_argument("--seconds", type=float, default=3.0, help="seconds each process measures (default 3)")

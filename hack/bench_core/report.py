@@ -81,10 +81,9 @@ def too_few(result: Results, fewest: int) -> list[str]:
     workload, count = result.case.workload, len(result.rounds)
     if count >= fewest:
         return []
-    return [
-        f"{workload.title}, {result.case.threads} threads: {count} rounds count and {result.thrown_out} were thrown out "
-        f"beside a busy neighbour; a verdict needs {fewest}. Measure again on a quiet machine."
-    ]
+    counts = f"{count} rounds count and {result.thrown_out} were thrown out beside a busy neighbour"
+    remedy = f"a verdict needs {fewest}. Measure again on a quiet machine."
+    return [f"{workload.title}, {result.case.threads} threads: {counts}; {remedy}"]
 
 
 def over_bounds(result: Results) -> list[str]:
