@@ -135,6 +135,7 @@ class Performer:
             learning_rate=assignment.learning_rate,
             schedule=assignment.schedule,
             backend=assignment.backend,
+            augment=assignment.augmentation,
             checkpoint_every_steps=assignment.checkpoint_every_steps,
             from_checkpoint=instruction.from_checkpoint,
             hysteresis_batches=limits.hysteresis_batches,

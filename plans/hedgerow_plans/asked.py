@@ -12,6 +12,7 @@ from hedgerow_plans.protocol.messages import BackendName, RateSchedule
 from hedgerow_plans.resources import job_method, job_optimizer
 from hedgerow_plans.resources import training_job as jobs
 from hedgerow_plans.resources.device_class import DeviceClassSpec, FrozenWeights
+from hedgerow_plans.resources.job_augmentation import Augmentation
 from hedgerow_plans.resources.job_method import LiteParts, TinyOlPlace
 from hedgerow_plans.training import optimizers
 from hedgerow_plans.training.clipping import ByGlobalNorm, ByValue, Clipping
@@ -109,6 +110,17 @@ def schedule(asked: jobs.Training) -> RateSchedule | None:
     if (cosine := asked.schedule.cosine) is not None:
         return RateSchedule(kind="cosine", warm_up_steps=cosine.warm_up_steps, final_share=cosine.final_share)
     return RateSchedule(kind="constant")
+
+
+def augmentation(asked: jobs.Training) -> tuple[str, ...]:
+    """Return how samples are changed, in the words that devices are told."""
+    return tuple(map(_augmentation_word, asked.augmentation))
+
+
+def _augmentation_word(change: Augmentation) -> str:
+    if change.shift is not None:
+        return f"shift:{change.shift.pixels}"
+    return f"noise:{change.noise.deviation}" if change.noise is not None else "flip"
 
 
 def backend(asked: jobs.Training) -> BackendName | None:

@@ -1,15 +1,19 @@
 """What a job writes under method and optimizer is what is planned, and what the key of a program tells apart."""
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
+from hedgerow_agent.core.data import augmentation
 from hedgerow_agent.trainer.rates import rates
 from hedgerow_operator.planning.requests import program_key
 from hedgerow_plans import asked
 from hedgerow_plans.methods import catalogue
 from hedgerow_plans.program import DeviceCosts, ProgramRequest
-from hedgerow_plans.protocol.messages import RateSchedule
+from hedgerow_plans.protocol.messages import Augmentations, RateSchedule
 from hedgerow_plans.resources import job_method, job_optimizer
 from hedgerow_plans.resources.training_job import Training
 from hedgerow_plans.training import optimizers
@@ -99,6 +103,18 @@ def test_the_schedule_of_a_job_reaches_the_device(written: dict[str, Any], share
     told = asked.schedule(training(**written))
     sent = None if told is None else RateSchedule.model_validate_json(told.model_dump_json())
     assert rates(sent).share(49, Length(5, 10)) == pytest.approx(share)
+
+
+def test_the_augmentation_of_a_job_reaches_the_device_as_the_words_its_hooks_are_made_from() -> None:
+    assert asked.augmentation(training()) == ()
+    written = [{"noise": {"deviation": "5e-2"}}, {"shift": {"pixels": 1}}, {"flip": {}}]
+    words = asked.augmentation(training(augmentation=written))
+    assert words == ("noise:5e-2", "shift:1", "flip")
+    assert TypeAdapter(Augmentations).validate_json(json.dumps(words)) == words
+    sample, hook = np.zeros((1, 4, 4), np.float32), augmentation.parse(words)
+    assert hook is not None
+    hook(sample, 1)
+    assert np.count_nonzero(sample) > 8
 
 
 def test_clipping_is_planned_and_makes_another_program() -> None:

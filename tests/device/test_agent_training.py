@@ -154,6 +154,17 @@ def test_an_unknown_dataset_is_rejected_with_the_names_that_are_known(device: De
         assert "'vibration' (it has digits)" in report.message
 
 
+def test_an_augmentation_that_the_device_does_not_know_is_rejected_with_those_it_does(
+    device: Device, operator: OperatorEnd
+) -> None:
+    device.write_files()
+    wanted = assignment(operator.publish_program(small_program())).model_copy(update={"augmentation": ("blur:2",)})
+    with running(device):
+        operator.desire(Desired(assignment=wanted))
+        report = operator.wait_for_phase(Phase.REJECTED)
+        assert "There is no augmentation 'blur:2'; known are shift:PIXELS, flip and noise:DEVIATION." in report.message
+
+
 def test_a_program_whose_plan_does_not_verify_is_rejected_before_it_runs(device: Device, operator: OperatorEnd) -> None:
     device.write_files()
     reference = operator.publish_program(broken_program())

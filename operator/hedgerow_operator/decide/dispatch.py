@@ -61,6 +61,7 @@ def _assignment(entry: OpenJob, device: Device, world: World) -> Assignment | No
         learning_rate=spec.training.optimizer.learning_rate,
         schedule=asked.schedule(spec.training),
         backend=asked.backend(spec.training),
+        augmentation=asked.augmentation(spec.training),
         checkpoint_every_steps=spec.checkpoint.every_steps,
         checkpoints_kept=spec.checkpoint.keep,
     )

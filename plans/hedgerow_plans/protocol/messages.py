@@ -89,6 +89,14 @@ class WeightsReference(Message):
     sha256: Digest
 
 
+MOST_AUGMENTATIONS = 8
+_AugmentationWord = Annotated[
+    str, StringConstraints(max_length=48, pattern=r"^[a-z]+(:[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?)?$")
+]
+Augmentations = Annotated[tuple[_AugmentationWord, ...], Field(max_length=MOST_AUGMENTATIONS)]
+"""What is done to samples in training, in order: words such as shift:2, flip and noise:0.05."""
+
+
 class RateSchedule(Message):
     """How the learning rate changes over a run; which of the numbers count depends on the kind."""
 
@@ -113,6 +121,7 @@ class Assignment(Message):
     learning_rate: Decimal
     schedule: RateSchedule | None = None  # None: the rate stays the same
     backend: BackendName | None = None  # None: what the device has
+    augmentation: Augmentations = ()
     checkpoint_every_steps: Annotated[int, Field(ge=1, le=10**9)]
     checkpoints_kept: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)]
 

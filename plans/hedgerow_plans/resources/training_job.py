@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hedgerow_plans.protocol.messages import MOST_CHECKPOINTS
+from hedgerow_plans.protocol.messages import MOST_AUGMENTATIONS, MOST_CHECKPOINTS
 from hedgerow_plans.resources.common import (
     Count,
     Digest,
@@ -28,6 +28,7 @@ from hedgerow_plans.resources.common import (
     label_name_rule,
 )
 from hedgerow_plans.resources.conditions import Conditions
+from hedgerow_plans.resources.job_augmentation import Augmentation
 from hedgerow_plans.resources.job_method import Method
 from hedgerow_plans.resources.job_optimizer import Optimizer
 from hedgerow_plans.resources.job_pace import Clipping, Schedule
@@ -99,6 +100,11 @@ class Training(Part):
     )
     clipping: Clipping | None = Field(
         default=None, description="Keeps gradients from growing without bound; they are used as they are if absent."
+    )
+    augmentation: Annotated[tuple[Augmentation, ...], Field(max_length=MOST_AUGMENTATIONS)] = Field(
+        default=(),
+        description="How samples are changed in training, in order and differently every time they are seen; they are "
+        "used as they are if there is nothing here, and always when a model is judged.",
     )
     backend: Backend | None = Field(
         default=None,
