@@ -1,15 +1,21 @@
-"""Devices with files of their own on the run's broker."""
+"""Devices with files of their own on the run's broker, and folders with a job for one machine."""
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
 
+from hedgerow_agent import cli
 from servers.broker import Broker
 from support.devices import Device, OperatorEnd
+from support.digits import digits
 from support.eventually import eventually
+from support.train_command import Done, Train, job
 
 V1_MEMORY = Path("/sys/fs/cgroup/memory")
 
@@ -37,3 +43,28 @@ def memory_group() -> Iterator[Path]:
     yield group
     eventually(lambda: not (group / "cgroup.procs").read_text(), "the group is empty")
     group.rmdir()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a job and data."""
+    np.savez(tmp_path / "camera.npz", x=digits().x, y=digits().y)
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job()))
+    return tmp_path
+
+
+@pytest.fixture
+def train(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Train]:
+    """Run the command in this process, where a second start costs nothing; what it does not catch fails the test."""
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = cli.main(["train", *map(str, arguments)])
+        return Done(code, *capsys.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

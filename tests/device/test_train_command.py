@@ -1,5 +1,6 @@
 """`hedgerow-agent train` as people meet it: a manifest or a program, files and streams, one sentence a mistake."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,78 +20,14 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
-from hedgerow_agent import cli
 from hedgerow_agent.checkpoints import CheckpointFolder
+from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.local import planning, training
 from hedgerow_agent.weights import map_tensors
 from hedgerow_plans import codec
 from support.digits import digits
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a command came to."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Train = Callable[..., Done]
-
-
-def command(*arguments: object, folder: Path) -> Done:
-    """Run the command as a process of its own, as people do."""
-    line = [sys.executable, "-m", "hedgerow_agent", "train", *map(str, arguments)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=folder)
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
-@pytest.fixture
-def train(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Train]:
-    """Run the command in this process, where a second start costs nothing; what it does not catch fails the test."""
-    monkeypatch.chdir(place)
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def run(*arguments: object) -> Done:
-        capsys.readouterr()
-        code = cli.main(["train", *map(str, arguments)])
-        return Done(code, *capsys.readouterr())
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
-def job(**training: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "hedgerow.dev/v1alpha1",
-        "kind": "TrainingJob",
-        "metadata": {"name": "handwriting"},
-        "spec": {
-            "model": {"zoo": "mlp", "weights": {"uri": "file:base.safetensors", "sha256": "0" * 64}},
-            "dataset": "camera",
-            "method": {"full": {}},
-            "training": {
-                "epochs": 3,
-                "batchSize": 16,
-                "seed": 3,
-                "optimizer": {"sgd": {"learningRate": "0.1", "momentum": "0.9"}},
-                **training,
-            },
-            "devices": {"selector": {}},
-            "checkpoint": {"everySteps": 20, "keep": 2},
-        },
-    }
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A folder with a job and data."""
-    np.savez(tmp_path / "camera.npz", x=digits().x, y=digits().y)
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job()))
-    return tmp_path
+from support.train_command import Train, command, job, refused, report
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +58,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return Trained(folder, report(command("job.yaml", *settings, folder=folder)))
 
 
-def report(done: Done) -> dict[str, Any]:
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def refused(done: Done, exit_code: int, words: str) -> None:
-    assert done.returncode == exit_code, done.stdout + done.stderr
-    assert words in done.stderr, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
 def test_help_teaches() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hedgerow_agent", "train", "--help"], capture_output=True, text=True, check=False
@@ -141,6 +65,9 @@ def test_help_teaches() -> None:
     assert done.returncode == 0
     for words in ("hedgerow plan --out", "--class raspberry-pi-4", "with the label last", "exit codes: 0 trained"):
         assert words in done.stdout
+    of_a_manifest = done.stdout.split("how (instead of what a manifest says")[1].split("\n\n")[0]
+    assert "--augment" not in of_a_manifest
+    assert "set aside, not deleted" in " ".join(done.stdout.split())
 
 
 def test_a_manifest_is_planned_trained_and_told_about(place: Path) -> None:
@@ -182,6 +109,83 @@ def test_a_program_file_trains_what_it_was_planned_for(place: Path, trained: Tra
         assert all(np.array_equal(tensor, other[name]) for other in others)
     refused(train(program, *settings), 2, "add --learning-rate RATE")
     refused(train(program, "--data", "camera.npz", "--learning-rate", "0.1"), 2, "add --weights FILE")
+
+
+def test_what_a_class_does_not_say_of_energy_is_unknown(place: Path, trained: Trained, train: Train) -> None:
+    settings = ("--data", "camera.npz", "--from-scratch", "--epochs", 1)
+    beside = train("job.yaml", *settings, "--program", trained.program, "--out", "a")
+    alone = train(trained.program, *settings, "--learning-rate", "0.1", "--out", "b")
+    for done in (beside, alone):
+        assert done.returncode == 0, done.stderr
+        assert "energy      unknown" in done.stdout or "measured, of the whole processor" in done.stdout
+
+
+def test_a_program_of_another_job_is_refused_with_both_named(place: Path, trained: Trained, train: Train) -> None:
+    settings = ("--data", "camera.npz", "--from-scratch", "--program", trained.program)
+    for odd in ({"model": "cnn-small"}, {"method": "bias"}, {"batch": 8}):
+        body = job(batchSize=odd.get("batch", 16))
+        body["spec"]["model"]["zoo"] = odd.get("model", "mlp")
+        body["spec"]["method"] = {odd.get("method", "full"): {}}
+        (place / "job.yaml").write_text(yaml.safe_dump(body))
+        wants = f"{odd.get('model', 'mlp')} by {odd.get('method', 'full')} in batches of {odd.get('batch', 16)}"
+        done = train("job.yaml", *settings)
+        refused(done, 1, f"trains mlp by full in batches of 16, and the job handwriting wants {wants}")
+    assert not (place / "hedgerow-train").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--program", "p.json", "--class", "raspberry-pi-4"), "--program and --class do not go together"),
+        (("--program", "p.json", "--class-file", "c.yaml"), "--program and --class-file do not go together"),
+        (("--class", "raspberry-pi-4", "--class-file", "c.yaml"), "each names the class to plan for"),
+        (("--from-scratch", "--weights", "base.safetensors"), "each says where parameters start"),
+        (("--from-scratch", "--models", "."), "only looked at for the job's own weights"),
+        (("--from-scratch", "--window", 8), "--window says how a stream is read; add --stream, or leave it out."),
+        (("--from-scratch", "--hop", 8), "--hop says how a stream is read"),
+        (("--from-scratch", "--idle-seconds", 5), "--idle-seconds says how a stream is read"),
+        (("--from-scratch", "--stream", "--epochs", 2), "each line of a stream is learnt from once"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    place: Path, train: Train, options: tuple[object, ...], words: str
+) -> None:
+    refused(train("job.yaml", "--data", "camera.npz", *options), 2, words)
+
+
+def test_a_schedule_over_steps_and_a_stream_do_not_go_together(place: Path, train: Train) -> None:
+    (place / "job.yaml").write_text(yaml.safe_dump(job(schedule={"cosine": {}})))
+    refused(train("job.yaml", "--data", "camera.npz", "--from-scratch", "--stream"), 1, "learnt from at one rate")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_planning_can_be_interrupted(
+    place: Path, train: Train, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def long_planning(*_: object, **_options: object) -> None:
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+
+    monkeypatch.setattr(planning, "build_program", long_planning)
+    refused(train("job.yaml", "--data", "camera.npz", "--from-scratch"), 130, "Stopped before training began")
+
+
+def test_what_the_system_does_not_let_is_a_sentence_and_a_bug_shows_where_it_is(
+    place: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(error: Exception) -> None:
+        def run(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(training, "run_job", run)
+
+    fail(OSError(errno.EIO, os.strerror(errno.EIO), "camera.npz"))
+    refused(train("job.yaml", "--data", "camera.npz", "--from-scratch"), 1, "Input/output error: 'camera.npz'")
+    fail(BadInput("Something odd."))
+    refused(train("job.yaml", "--data", "camera.npz", "--from-scratch"), 1, "Something odd")
+    fail(KeyError("a bug"))
+    with pytest.raises(KeyError):
+        train("job.yaml", "--data", "camera.npz", "--from-scratch")
 
 
 def test_a_budget_chooses_the_rung_and_too_little_is_told_with_numbers(place: Path, train: Train) -> None:

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hedgerow_agent.local.problems import Problem
+from hedgerow_agent.core.errors import CoreError
+from hedgerow_agent.local.problems import EXIT_INTERRUPTED, EXIT_PROBLEM, Problem
 
 DESCRIPTION = """\
 Train one job on this machine, on its own data, inside a planned number of bytes. No cluster and no broker is needed.
@@ -18,7 +19,9 @@ this machine with the memory that is free on it. Data is a .npz with x and y, a 
 with the label last, or a folder of such files. It stays where it is: only the samples of a batch are read.
 
 The trained delta, its checkpoints and the program go into --out. The same command goes on where an interrupted one
-stopped. At the end it prints accuracy before and after, planned and measured bytes, time and energy."""
+stopped, with the same program. Another command (other epochs, another seed, changed data, ...) is another run: what
+was in --out before is set aside in --out/earlier-1 (then earlier-2, ...), and nothing is ever deleted but a run's own
+older checkpoints. At the end it prints accuracy before and after, planned and measured bytes, time and energy."""
 
 EPILOG = """\
 examples:
@@ -35,7 +38,15 @@ checkpoint is kept), 130 interrupted"""
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add everything that the command takes."""
     parser.add_argument("job", type=Path, metavar="JOB", help="a TrainingJob manifest, or a program file")
-    parser.add_argument("--data", type=Path, required=True, metavar="PATH", help="a file, or a folder of files")
+    samples = parser.add_argument_group("which samples")
+    samples.add_argument("--data", type=Path, required=True, metavar="PATH", help="a file, or a folder of files")
+    samples.add_argument(
+        "--augment",
+        action="append",
+        default=[],
+        metavar="HOOK",
+        help="change them a little in training: shift:2, flip, noise:0.05; may be repeated, applied in order",
+    )
     where = parser.add_argument_group("for which memory")
     where.add_argument("--class", dest="device_class", metavar="NAME", help="plan for a class of the catalogue")
     where.add_argument("--class-file", type=Path, metavar="FILE", help="plan for the DeviceClass in a file")
@@ -45,21 +56,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--models", type=Path, metavar="FOLDER", help="where the job's weights are; beside the job")
     start.add_argument("--weights", type=Path, metavar="FILE", help="a safetensors file instead of the job's")
     start.add_argument("--from-scratch", action="store_true", help="first values from the seed, no weights")
-    how = parser.add_argument_group("how (a manifest says it too)")
-    how.add_argument("--epochs", type=_at_least_one, metavar="N", help="passes over the data")
-    how.add_argument("--learning-rate", metavar="RATE", help="step size, such as 0.05")
-    how.add_argument("--seed", type=_seed, metavar="N", help="fixes split, order and first values")
-    how.add_argument(
-        "--augment", action="append", default=[], metavar="HOOK", help="shift:2, flip, noise:0.05; in order"
-    )
+    how = parser.add_argument_group("how (instead of what a manifest says; a program says none of it)")
+    how.add_argument("--epochs", type=_at_least_one, metavar="N", help="passes over the data; 1 for a program")
+    how.add_argument("--learning-rate", metavar="RATE", help="step size, such as 0.05; a program needs it")
+    how.add_argument("--seed", type=_seed, metavar="N", help="fixes split, order and first values; 0 for a program")
     online = parser.add_argument_group("samples as they come")
     online.add_argument("--stream", action="store_true", help="learn from each line once, at one rate")
     online.add_argument("--window", type=_at_least_one, metavar="N", help="readings in a sample; 1 if absent")
     online.add_argument("--hop", type=_at_least_one, metavar="N", help="readings between samples; the window if absent")
-    online.add_argument("--idle-seconds", type=float, default=0.0, metavar="S", help="wait so long for another line")
+    online.add_argument("--idle-seconds", type=_seconds, default=0.0, metavar="S", help="wait so long for another line")
     result = parser.add_argument_group("what comes out")
     result.add_argument("--out", type=Path, metavar="FOLDER", help="hedgerow-train/NAME if absent")
-    result.add_argument("--fresh", action="store_true", help="begin anew, even if --out holds a start")
+    result.add_argument(
+        "--fresh", action="store_true", help="plan and train anew; what --out holds is set aside, not deleted"
+    )
     result.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it")
 
 
@@ -77,17 +87,37 @@ def _at_least_one(text: str) -> int:
     return value
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
+    return value
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    on_interrupt(signal.default_int_handler)
+    try:
+        sys.stdout.write(_trained(options) + "\n")
+    except Problem as problem:
+        return _refused(str(problem), problem.exit_code)
+    except KeyboardInterrupt:
+        return _refused("Stopped before training began; nothing was lost.", EXIT_INTERRUPTED)
+    except (OSError, CoreError) as error:  # nobody foresaw it; bugs are other exceptions and show where they are
+        said = str(error).removesuffix(".")
+        return _refused(f"Training ended: {said}. The checkpoints written until then are kept.", EXIT_PROBLEM)
+    return 0
+
+
+def _trained(options: argparse.Namespace) -> str:
     from hedgerow_agent.local import training  # noqa: PLC0415 - numpy comes with it, and one thread is set before
 
-    try:
-        outcome = training.train(options)
-    except Problem as problem:
-        sys.stderr.write(f"{problem}\n")
-        return problem.exit_code
-    sys.stdout.write(_printed(outcome, options.output) + "\n")
-    return 0
+    return _printed(training.train(options), options.output)
+
+
+def _refused(sentence: str, exit_code: int) -> int:
+    sys.stderr.write(f"{sentence}\n")
+    return exit_code
 
 
 def _printed(outcome: Any, form: str) -> str:
@@ -97,6 +127,6 @@ def _printed(outcome: Any, form: str) -> str:
 
 
 def on_interrupt(handler: Any) -> None:
-    """Have Ctrl-C and a polite kill handled between two batches."""
+    """Have Ctrl-C and a polite kill handled by the same function."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)

@@ -10,6 +10,7 @@ import yaml
 from hedgerow_agent.files import read_bounded
 from hedgerow_agent.local.problems import Problem
 from hedgerow_plans import catalogue, codec
+from hedgerow_plans.plan import Program
 from hedgerow_plans.resources.common import Resource
 from hedgerow_plans.resources.device_class import DeviceClass
 from hedgerow_plans.resources.parsing import Unparsable, parse_resource
@@ -37,12 +38,15 @@ def is_program(file: Path) -> bool:
     return head.startswith(b'{"batchSize":')
 
 
-def read_program(file: Path) -> bytes:
-    """Return the bytes of a program file."""
+def read_program(file: Path) -> tuple[bytes, Program]:
+    """Return the bytes of a program file and what they mean; whether it verifies is seen when it is loaded."""
     content = read_bounded(file, codec.MOST_BYTES)
     if content is None:
         raise Problem(f"The program {file} cannot be read, or has more than {codec.MOST_BYTES} bytes.")
-    return content
+    try:
+        return content, codec.decode(content)
+    except codec.MalformedProgram as error:
+        raise Problem(f"The program {file} cannot be used. {error}") from None
 
 
 def read_manifests(file: Path) -> Manifests:

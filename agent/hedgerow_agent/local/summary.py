@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hedgerow_agent.local.planning import knows_energy
 from hedgerow_agent.trainer.protocol import Ready
 from hedgerow_plans.plan import Program
 from hedgerow_plans.protocol.messages import CheckpointReport, Energy, EnergySource, Progress, Quality
@@ -16,7 +17,6 @@ class Outcome:
 
     program: Program
     digest: str
-    knows_energy: bool
     progress: Progress
     checkpoint: CheckpointReport | None
     folder: Path
@@ -116,7 +116,7 @@ def _energy(outcome: Outcome) -> str:
 
 
 def _is_unknown(outcome: Outcome) -> bool:
-    return outcome.progress.energy.source is EnergySource.MODELLED and not outcome.knows_energy
+    return outcome.progress.energy.source is EnergySource.MODELLED and not knows_energy(outcome.program)
 
 
 def _file(outcome: Outcome) -> Path:
