@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from hedgerow_agent.checkpoints import CheckpointFolder
 from hedgerow_agent.local import planning
@@ -21,7 +22,7 @@ from hedgerow_agent.trainer import protocol
 from hedgerow_agent.weights import map_tensors
 from hedgerow_plans.program import build_program
 from support.digits import digits
-from support.train_command import Train, refused, report
+from support.train_command import Train, job, refused, report
 
 LINE = ("job.yaml", "--data", "camera.npz", "--from-scratch", "--out", "st", "-o", "json")
 STEPS_PER_EPOCH = 78
@@ -84,6 +85,18 @@ def test_data_that_changed_under_its_name_makes_another_run(place: Path, train: 
     assert report(done)["data"]["samples"] == 900
     assert "(data that has changed since)" in done.stderr
     assert steps(place / "st" / "earlier-1") == [60, STEPS_PER_EPOCH]
+
+
+def test_a_manifest_says_how_samples_are_changed_and_an_option_counts_more(place: Path, train: Train) -> None:
+    noisy = job(augmentation=[{"noise": {"deviation": "0.5"}}])
+    (place / "noisy.yaml").write_text(yaml.safe_dump(noisy))
+    once = (*LINE[1:], "--epochs", 1, "--out")
+    said = place / report(train("noisy.yaml", *once, "said"))["checkpoint"]
+    asked = place / report(train("job.yaml", *once, "asked", "--augment", "noise:0.5"))["checkpoint"]
+    assert same_delta(said, asked)
+    assert not same_delta(said, place / report(train("job.yaml", *once, "plain"))["checkpoint"])
+    less = place / report(train("noisy.yaml", *once, "less", "--augment", "noise:0.1"))["checkpoint"]
+    assert not same_delta(said, less)
 
 
 def test_fresh_begins_anew_and_loses_nothing(place: Path, train: Train) -> None:

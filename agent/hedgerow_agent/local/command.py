@@ -38,15 +38,7 @@ checkpoint is kept), 130 interrupted"""
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add everything that the command takes."""
     parser.add_argument("job", type=Path, metavar="JOB", help="a TrainingJob manifest, or a program file")
-    samples = parser.add_argument_group("which samples")
-    samples.add_argument("--data", type=Path, required=True, metavar="PATH", help="a file, or a folder of files")
-    samples.add_argument(
-        "--augment",
-        action="append",
-        default=[],
-        metavar="HOOK",
-        help="change them a little in training: shift:2, flip, noise:0.05; may be repeated, applied in order",
-    )
+    parser.add_argument("--data", type=Path, required=True, metavar="PATH", help="a file, or a folder of files")
     where = parser.add_argument_group("for which memory")
     where.add_argument("--class", dest="device_class", metavar="NAME", help="plan for a class of the catalogue")
     where.add_argument("--class-file", type=Path, metavar="FILE", help="plan for the DeviceClass in a file")
@@ -60,6 +52,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--epochs", type=_at_least_one, metavar="N", help="passes over the data; 1 for a program")
     how.add_argument("--learning-rate", metavar="RATE", help="step size, such as 0.05; a program needs it")
     how.add_argument("--seed", type=_seed, metavar="N", help="fixes split, order and first values; 0 for a program")
+    how.add_argument(
+        "--augment",
+        action="append",
+        default=[],
+        metavar="HOOK",
+        help="change samples a little in training: shift:2, flip, noise:0.05; may be repeated, applied in order",
+    )
     online = parser.add_argument_group("samples as they come")
     online.add_argument("--stream", action="store_true", help="learn from each line once, at one rate")
     online.add_argument("--window", type=_at_least_one, metavar="N", help="readings in a sample; 1 if absent")

@@ -25,7 +25,7 @@ def record_of(wanted: Wanted, options: Namespace) -> Record:
         "epochs": str(wanted.epochs),
         "learning rate": wanted.learning_rate,
         "schedule": _schedule(wanted.schedule),
-        "augmentation": " ".join(options.augment) or "none",
+        "augmentation": " ".join(wanted.augmentation) or "none",
         DATA: os.fsencode(options.data.resolve()).decode(errors="backslashreplace"),
         DATA_STAMP: _stamp(options.data),
         "stream": "no",

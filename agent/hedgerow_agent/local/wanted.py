@@ -30,6 +30,7 @@ class Wanted:
     seed: int
     learning_rate: str
     schedule: RateSchedule | None
+    augmentation: tuple[str, ...]  # words such as "shift:2", in order
     backend: BackendName | None
     checkpoint_every_steps: int
     checkpoints_kept: int
@@ -65,6 +66,7 @@ def _from_job(options: Namespace, manifests: Manifests) -> Wanted:
         seed=training.seed if options.seed is None else options.seed,
         learning_rate=rate,
         schedule=asked.schedule(training),
+        augmentation=tuple(options.augment) or asked.augmentation(training),
         backend=asked.backend(training),
         checkpoint_every_steps=spec.checkpoint.every_steps,
         checkpoints_kept=spec.checkpoint.keep,
@@ -86,6 +88,7 @@ def _from_program(options: Namespace) -> Wanted:
         seed=options.seed or 0,
         learning_rate=_rate(options.learning_rate),
         schedule=None,
+        augmentation=tuple(options.augment),
         backend=None,
         checkpoint_every_steps=50,
         checkpoints_kept=3,
