@@ -9,7 +9,7 @@ NO_SERVERS := not (broker or cluster or emulator or helm or prometheus or instal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv native servers setup check format lint types imports crds quick test demo thorough bench-core wheels clean
+.PHONY: help venv native servers setup check format lint types imports crds quick test demo samples thorough bench-core wheels clean
 
 help: ## say what there is
 	@printf 'Hedgerow: on-device training under memory and energy budgets.\n\n'
@@ -53,6 +53,9 @@ test: setup check ## static checks and every test, on real servers
 demo: setup ## the whole story on this machine: apply, train, squeeze, roll back
 	@PYTHONPATH=hack $(BIN)/python -m demo
 
+samples: venv ## images, a base model and a job in samples/, to try `hedgerow-agent train` with
+	@PYTHONPATH=hack $(BIN)/python -m sampledata samples
+
 thorough: setup ## every long list in full, resumable, with a dated report in reports/
 	@PYTHONPATH=hack $(BIN)/python -m thorough
 
@@ -66,4 +69,4 @@ wheels: venv ## an sdist and a wheel for each machine that the compiled backend 
 	@PYTHONPATH=hack $(BIN)/python hack/wheels
 
 clean: ## remove what the build made here; the servers stay in the cache
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build demo-output
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build demo-output samples
