@@ -44,7 +44,7 @@ def train(options: Namespace) -> Outcome:
 
 
 def _streamed(wanted: Wanted, start: Start, options: Namespace) -> tuple[Ready, Progress]:
-    run = StreamRun(start, program_in(start), wanted.budget_bytes, options)
+    run = StreamRun(start, program_in(start), wanted.budget_bytes, wanted.checkpoints_kept, options)
 
     def interrupt(*_: object) -> None:
         run.interrupted = True
