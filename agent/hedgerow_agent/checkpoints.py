@@ -10,6 +10,7 @@ import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
@@ -26,6 +27,16 @@ _RESUME_HEADER_LIMIT_BYTES = 1 << 20
 def checkpoint_id(step: int) -> str:
     """Return the name of the checkpoint of a step."""
     return f"step-{step:06d}"
+
+
+class StreamMark(Message):
+    """How far a stream was learnt from: where its last window begins and ends, and how to know the file again."""
+
+    inode: Annotated[int, Field(ge=0)]  # some file systems use all 64 bits
+    byte: Count
+    line: Count
+    end: Count
+    sha256: Digest  # of the last bytes before the end
 
 
 class ResumeHeader(Message):
@@ -46,6 +57,7 @@ class ResumeHeader(Message):
     switches_down: Count = 0
     switches_up: Count = 0
     rungs_used: tuple[Count, ...] = ()
+    stream: StreamMark | None = None  # None: a dataset, or a stream that cannot be read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +119,11 @@ class CheckpointFolder:
         """Remove one checkpoint; its description goes first, so that no half checkpoint remains."""
         remove_durably(self._report_file(checkpoint))
         remove_durably(self.delta_file(checkpoint))
+
+    def drop_old(self, keep: int) -> None:
+        """Remove all whole checkpoints but the newest."""
+        for old in self.good()[:-keep]:
+            self.discard(old.id)
 
     def drop_after(self, step: int) -> None:
         """Remove the checkpoints after a step, and what is no whole checkpoint; nobody may be writing one."""

@@ -13,12 +13,17 @@ def write_durably(path: Path, *content: bytes | memoryview) -> None:
     """Replace a file atomically; once this returns, a power cut cannot take it back."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}{_TEMPORARY}")
-    with temporary.open("wb") as file:
-        for piece in content:
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            for piece in content:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()  # a full disk must not be filled by what did not fit
+        raise
     flush_folder(path.parent)
 
 

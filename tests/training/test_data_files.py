@@ -179,3 +179,24 @@ def test_targets_and_samples_without_labels_come_from_text_too(tmp_path: Path) -
     tokens = load_dataset(path, SampleShape((3,), "int32", (9,), Targets.LABELS, tokens=9))
     assert tokens.x.dtype == np.int32
     assert tokens.y.tolist() == [4, 8]
+
+
+def test_tokens_and_labels_of_text_are_whole_numbers_that_fit(tmp_path: Path) -> None:
+    path = tmp_path / "set.csv"
+    tokens = SampleShape((3,), "int32", (9,), Targets.LABELS, tokens=9)
+    for line, sentence in (
+        ("1,3.7,2,0", r"A token of .*set\.csv is 3\.7; tokens are whole"),
+        ("1,nan,2,0", "A token of .* is nan"),
+        ("1,1e12,2,0", "A token of .* is 1000000000000;"),
+        ("1,3,2,1e12", "A label of .* is 1000000000000;"),
+    ):
+        path.write_text(f"1,2,3,4\n{line}\n")
+        with pytest.raises(BadInput, match=sentence):
+            load_dataset(path, tokens)
+
+
+def test_a_number_of_text_that_is_too_large_for_the_model_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "set.csv"
+    path.write_text("1,2,0\n1,1e39,0\n")
+    with pytest.raises(BadInput, match="holds NaN or infinity in row 1"):
+        load_dataset(path, SampleShape((2,), "float32", (2,), Targets.LABELS))

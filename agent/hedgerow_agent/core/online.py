@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.evaluation import Evaluation
 from hedgerow_agent.core.executor import Executor, StepResult
 from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.samples import Targets
 
 _JUDGED_BATCHES = 10
 
@@ -26,16 +28,16 @@ class OnlineStep:
 
 
 class OnlineRun:
-    """Collects samples and takes steps; `step` counts optimiser steps from 0."""
+    """Collects samples and takes steps; `step` counts optimiser steps, from 0 or from where a run goes on."""
 
-    def __init__(self, executor: Executor, learning_rate: float) -> None:
+    def __init__(self, executor: Executor, learning_rate: float, step: int = 0) -> None:
         self.executor = executor
         self._learning_rate = learning_rate
         size, samples = executor.program.batch_size, executor.samples
         self._x = np.zeros((size, *samples.shape), samples.dtype)
         self._y = np.zeros(size, np.int32)
         self._filled = 0
-        self.step = 0
+        self.step = executor.steps_taken = step
         self._first: list[Evaluation] = []
         self._last: deque[Evaluation] = deque(maxlen=_JUDGED_BATCHES)
 
@@ -46,9 +48,8 @@ class OnlineRun:
 
     def add(self, sample: Array, label: int, measure: bool = False) -> OnlineStep | None:
         """Take one sample; if it fills the batch, judge the model on it and learn from it."""
-        self._x[self._filled], self._y[self._filled] = sample, label
-        # One label that is no class must not cost the others: it is refused before it counts.
-        self.executor.samples.check_labels(self._y[self._filled : self._filled + 1])
+        # One sample that is none must not cost the others: it is refused before it counts.
+        self._x[self._filled], self._y[self._filled] = self._checked(sample, label)
         self._filled += 1
         if self._filled < len(self._y):
             return None
@@ -63,6 +64,13 @@ class OnlineRun:
     def accuracies(self) -> tuple[float | None, float | None]:
         """Return the accuracy over the first batches and over the last ones, each before it was learnt from."""
         return _mean(self._first), _mean(self._last)
+
+    def _checked(self, sample: Array, label: int) -> tuple[Array, int]:
+        samples = self.executor.samples
+        if sample.shape != samples.shape:
+            raise BadInput(f"A sample is {list(sample.shape)} and the model takes {list(samples.shape)}; bring such.")
+        samples.check_labels(np.array([label]))  # as wide as it comes: cut to 32 bits it might be a class
+        return samples.taken(sample), label if samples.targets is Targets.LABELS else 0
 
     def _note(self, found: Evaluation) -> None:
         if len(self._first) < _JUDGED_BATCHES:

@@ -68,11 +68,32 @@ class SampleShape:
         if self.tokens is not None:
             self._check_below(samples, self.tokens, "A token is {} and the model knows 0 to {}")
 
+    def taken(self, numbers: Array) -> Array:
+        """Return some numbers of one sample in the model's type; raise a sentence if it cannot learn from them."""
+        found = as_type(numbers, np.dtype(self.dtype), "A token", "tokens are whole numbers of 32 bits")
+        finite = np.isfinite(found)
+        if not finite.all():
+            raise BadInput(f"A number is {numbers[~finite][0]:.15g} and {self.dtype} has no such; repair the sensor.")
+        self.check_tokens(found)
+        return found
+
     @staticmethod
     def _check_below(numbers: Array, limit: int, problem: str) -> None:
         if numbers.size and (numbers.min() < 0 or numbers.max() >= limit):
             odd = numbers.min() if numbers.min() < 0 else numbers.max()
             raise BadInput(f"{problem.format(odd, limit - 1)}; check the dataset.")
+
+
+def as_type(numbers: Array, dtype: "np.dtype[np.generic]", name: str, rule: str) -> Array:
+    """Return numbers in another type; raise a sentence if that one is whole and would change them.
+
+    What is too large for a narrower float becomes infinity, for whoever looks for it afterwards.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = numbers.astype(dtype)
+    if dtype.kind in "iu" and (changed := found != numbers).any():
+        raise BadInput(f"{name} is {numbers[changed][0]:.15g}; {rule}.")
+    return found
 
 
 def loss_node(graph: Graph) -> Node:

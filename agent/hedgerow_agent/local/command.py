@@ -60,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="change samples a little in training: shift:2, flip, noise:0.05; may be repeated, applied in order",
     )
     online = parser.add_argument_group("samples as they come")
-    online.add_argument("--stream", action="store_true", help="learn from each line once, at one rate")
+    online.add_argument("--stream", action="store_true", help="learn from each line once, at one rate; skip bad ones")
     online.add_argument("--window", type=_at_least_one, metavar="N", help="readings in a sample; 1 if absent")
     online.add_argument("--hop", type=_at_least_one, metavar="N", help="readings between samples; the window if absent")
     online.add_argument("--idle-seconds", type=_seconds, default=0.0, metavar="S", help="wait so long for another line")

@@ -69,7 +69,9 @@ def _program(outcome: Outcome) -> str:
 def _data(outcome: Outcome) -> str:
     data = outcome.ready.data
     copied = f", {data.copied_bytes} copied to storage" if data.copied_bytes else ""
-    return f"{data.samples} samples; {data.held_bytes} bytes held, at most {data.at_once_bytes} read at once{copied}"
+    skipped = f", {data.skipped} lines skipped" if data.skipped else ""
+    count = f"{data.samples} samples{skipped}"
+    return f"{count}; {data.held_bytes} bytes held, at most {data.at_once_bytes} read at once{copied}"
 
 
 def _steps(progress: Progress) -> str:

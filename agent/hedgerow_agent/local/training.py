@@ -49,7 +49,7 @@ def _why_aside(folder: RunFolder, record: Record, options: Namespace) -> str:
         return ""
     if options.fresh:
         return "--fresh begins anew"
-    return folder.what_is_another(record) or ("a stream is learnt from anew each time" if options.stream else "")
+    return folder.what_is_another(record)
 
 
 def _begin(arrival: Arrival) -> None:
@@ -80,7 +80,7 @@ def _trained(
 def _streamed(
     wanted: Wanted, start: Start, options: Namespace, arrival: Arrival, _folder: RunFolder
 ) -> tuple[Ready, Progress]:
-    run = StreamRun(start, program_in(start), wanted.budget_bytes, options)
+    run = StreamRun(start, program_in(start), wanted.budget_bytes, wanted.checkpoints_kept, options)
 
     def interrupt(*_: object) -> None:
         run.interrupted = True

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from hedgerow_agent.budgets import read_rss_bytes
-from hedgerow_agent.checkpoints import CheckpointFolder, Resume, ResumeHeader, checkpoint_id
+from hedgerow_agent.checkpoints import CheckpointFolder, checkpoint_id
 from hedgerow_agent.core.data import Batches, Dataset, split
 from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
 from hedgerow_agent.core.errors import BadInput, GuardZoneChanged, NonFiniteLoss
@@ -27,6 +27,7 @@ from hedgerow_agent.trainer.energy import open_meter
 from hedgerow_agent.trainer.loading import Unfit, load_data, load_program, load_weights
 from hedgerow_agent.trainer.rates import rates
 from hedgerow_agent.trainer.rung import choose_rung, roomiest_fit
+from hedgerow_agent.trainer.standing import find_resume, resume_header
 from hedgerow_agent.trainer.tally import Tally
 from hedgerow_plans.plan import Program
 from hedgerow_plans.protocol.messages import CheckpointReport, Quality
@@ -81,7 +82,7 @@ class Job:
         self._opened = open_backend(start.backend, os.environ)
         self._dataset = load_data(Path(start.dataset_file), self._program, self._folder.path)
         self._peaks = tuple(plan.promise.peak_bytes for plan in self._program.rungs)
-        self._resume = self._find_resume()
+        self._resume = find_resume(self._folder, start, self._program)
         header = self._resume.header if self._resume else None
         self._tally = Tally(self._program, open_meter(Path(start.powercap_folder)), header)
         self._budget_bytes: int | None = None
@@ -135,21 +136,6 @@ class Job:
         self._tally.accuracy_now = report.accuracy
         return report.step
 
-    def _find_resume(self) -> Resume | None:
-        """Return the resume file if it is whole and belongs to this very job."""
-        resume, start = self._folder.read_resume(), self._start
-        if resume is None:
-            return None
-        header = resume.header
-        same = (header.job_uid, header.generation, header.program_digest, header.weights_sha256, header.seed) == (
-            start.job_uid,
-            start.generation,
-            start.program_digest,
-            start.weights_sha256,
-            start.seed,
-        )
-        return resume if same and header.resident_bytes == self._program.resident_bytes else None
-
     def _step(self, run: TrainingRun) -> None:
         tally, rung = self._tally, run.executor.rung
         measure = tally.measured_count(rung) < self._start.measured_steps
@@ -181,9 +167,11 @@ class Job:
 
     def _try_to_store(self, run: TrainingRun, delta: bytes, accuracy: float | None) -> CheckpointReport | None:
         """Write both files, or say why the disk did not take them."""
+        start = self._start
         try:
             report = self._folder.add(checkpoint_id(run.step), run.step, delta, accuracy)
-            self._folder.write_resume(self._resume_header(run), run.executor.resident_view())
+            header = resume_header(start, self._program, run.step, self._tally)
+            self._folder.write_resume(header, run.executor.resident_view())
         except OSError as error:
             message = (
                 f"The checkpoint of step {run.step} cannot be written: {error}. It is tried again; free some space."
@@ -191,19 +179,6 @@ class Job:
             self._channel.say(protocol.Stalled(message=protocol.shortened(message), progress=self._tally.progress()))
             return None
         return report
-
-    def _resume_header(self, run: TrainingRun) -> ResumeHeader:
-        start, tally = self._start, self._tally
-        return ResumeHeader(
-            job_uid=start.job_uid,
-            generation=start.generation,
-            program_digest=start.program_digest,
-            weights_sha256=start.weights_sha256,
-            seed=start.seed,
-            step=run.step,
-            resident_bytes=self._program.resident_bytes,
-            **tally.carried_over(),
-        )
 
     def _finish(self, run: TrainingRun) -> None:
         self._tally.test = _quality(run.test())

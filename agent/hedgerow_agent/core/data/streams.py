@@ -1,22 +1,30 @@
 """Samples as they come: readings of a sensor, one line or one value of a generator at a time, cut into windows.
 
-Memory is one window, whatever the length of the stream. Nothing here waits by itself or knows a clock: whoever follows
-a file says what to do at its end.
+Memory is one window, whatever the length of the stream. The readings of a window follow each other: whoever passes over
+one says so, and the next window begins after it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import IO
+from typing import NamedTuple
 
 import numpy as np
 
-from hedgerow_agent.core.data.text import LONGEST_LINE, Numbers, numbers_in
+from hedgerow_agent.core.data.text import Numbers
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.kernels.call import Array
-from hedgerow_agent.core.samples import SampleShape, Targets
+from hedgerow_agent.core.samples import SampleShape, Targets, as_type
 
 Sample = tuple[Array, int]
 """One sample in the model's shape, valid until the next, and its label (0 where the model compares with the sample)."""
+
+
+class Place(NamedTuple):
+    """Where a line of a stream begins: the bytes before it, and its number, counted from 1."""
+
+    byte: int = 0
+    line: int = 1
+
+
+START = Place()
 
 
 class Windows:
@@ -31,69 +39,44 @@ class Windows:
         self._samples, self._hop = samples, hop or length
         self._labelled = samples.targets is Targets.LABELS
         self._window = np.zeros((length, count // length), samples.dtype)
-        self.held_bytes = self._window.nbytes
+        self._places = np.zeros((length, 2), np.int64)
+        self._due = length
+        self.held_bytes = self._window.nbytes + self._places.nbytes
 
-    def cut(self, readings: Iterable[Numbers]) -> Iterator[Sample]:
-        """Yield a sample whenever a window is full: the first one, and one more after every hop."""
-        due = len(self._window)
-        for number, reading in enumerate(readings, 1):
-            label = self._take(reading, number)
-            due -= 1
-            if due == 0:
-                due = self._hop
-                yield self._window.reshape(self._samples.shape), label
+    @property
+    def begin(self) -> Place:
+        """Where the oldest reading of the window was."""
+        byte, line = self._places[0]
+        return Place(int(byte), int(line))
 
-    def _take(self, reading: Numbers, number: int) -> int:
-        """Put one reading at the end of the window and return its label."""
-        wanted = self._window.shape[1] + self._labelled
-        if len(reading) != wanted:
-            raise BadInput(f"Reading {number} has {len(reading)} numbers and the window wants {wanted}.")
-        if not np.isfinite(reading).all():
-            raise BadInput(f"Reading {number} holds NaN or infinity; repair the sensor, or leave it out.")
-        self._window[:-1] = self._window[1:]
-        self._window[-1] = reading[: self._window.shape[1]]
-        label = reading[-1] if self._labelled else 0
-        if label != int(label):
-            raise BadInput(f"The label of reading {number} is {label}; labels are whole numbers and stand last.")
-        return int(label)
+    def go_on(self) -> None:
+        """Expect the readings of a window that a sample was made of already; the next sample is a hop after it."""
+        self._due = len(self._window) + self._hop
 
+    def add(self, reading: Numbers, place: Place = START) -> Sample | None:
+        """Take one reading; return a sample if it fills a window: the first one, and one more after every hop."""
+        values, label = self._checked(reading)
+        self._window[:-1], self._places[:-1] = self._window[1:], self._places[1:]
+        self._window[-1], self._places[-1] = values, place
+        self._due -= 1
+        if self._due:
+            return None
+        self._due = self._hop
+        return self._window.reshape(self._samples.shape), label
 
-def follow(path: Path, more: Callable[[], bool]) -> Iterator[Numbers]:
-    """Yield the numbers of every whole line of a file that may grow.
+    def skip(self) -> None:
+        """Pass over a reading: no window has a gap, so the next one holds none of the readings before."""
+        self._due = max(self._due - 1, len(self._window))
 
-    At its end `more` is asked: true means to look again, false that nothing will come. A last line without an end is
-    being written and waits. A first line of names is passed over.
-    """
-    try:
-        with path.open("rb") as file:
-            yield from _lines_of_numbers(path, file, more)
-    except OSError as error:
-        raise BadInput(f"The stream {path} cannot be read: {error.strerror}.") from None
-
-
-def _lines_of_numbers(path: Path, file: IO[bytes], more: Callable[[], bool]) -> Iterator[Numbers]:
-    number, unfinished = 0, b""
-    while True:
-        piece = file.readline(LONGEST_LINE)
-        unfinished += piece
-        if len(unfinished) >= LONGEST_LINE:
-            raise BadInput(f"A line of {path} has more than {LONGEST_LINE} characters; is it a text file?")
-        if not unfinished.endswith(b"\n"):
-            if not piece and not more():
-                return
-            continue
-        line, unfinished = unfinished, b""
-        number += 1
-        if line.strip():
-            found = _numbers(path, line, number)
-            if found is not None:
-                yield found
-
-
-def _numbers(path: Path, line: bytes, number: int) -> Numbers | None:
-    try:
-        return numbers_in(line.decode())
-    except ValueError as error:
-        if number == 1:
-            return None  # names of columns
-        raise BadInput(f"Line {number} of {path} is not a row of numbers ({error}).") from None
+    def _checked(self, reading: Numbers) -> tuple[Array, int]:
+        """Return a reading in the model's type, and its label."""
+        width = self._window.shape[1]
+        if len(reading) != width + self._labelled:
+            last = ", the label last" if self._labelled else ""
+            wanted = f"{width + self._labelled}{last}"
+            raise BadInput(f"There are {len(reading)} numbers and a reading has {wanted}; write all, and no more.")
+        values = self._samples.taken(reading[:width])
+        rule = "labels are whole numbers of 32 bits and stand last"
+        labels = as_type(reading[width:], np.dtype(np.int32), "A label", rule)
+        self._samples.check_labels(labels)
+        return values, int(labels[0]) if self._labelled else 0

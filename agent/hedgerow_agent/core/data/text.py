@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hedgerow_agent.core.data.source import Part, Source, rows_per_piece
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.kernels.call import Array
-from hedgerow_agent.core.samples import SampleShape, Targets
+from hedgerow_agent.core.samples import SampleShape, Targets, as_type
 
 LONGEST_LINE = 1 << 24
 """A line beyond this is no line."""
@@ -54,7 +54,10 @@ def open_csv(path: Path, samples: SampleShape) -> Part:
 
     def x_pieces() -> Iterator[Array]:
         for table in _tables(path, columns):
-            yield table[:, : columns.sample].astype(x_dtype).reshape(-1, *samples.shape)
+            x = as_type(
+                table[:, : columns.sample], x_dtype, f"A token of {path}", "tokens are whole numbers of 32 bits"
+            )
+            yield x.reshape(-1, *samples.shape)
 
     def y_pieces() -> Iterator[Array]:
         for table in _tables(path, columns):
@@ -114,7 +117,4 @@ def _table(path: Path, lines: list[str], columns: Columns, first: int) -> Number
 def _targets(path: Path, table: Numbers, columns: Columns, dtype: "np.dtype[np.generic]") -> Array:
     if not columns.targets:
         return np.zeros(len(table), dtype)
-    if columns.whole and (table != np.rint(table)).any():
-        odd = table[table != np.rint(table)][0]
-        raise BadInput(f"A label of {path} is {odd}; labels are whole numbers and stand last in a line.")
-    return table.astype(dtype)
+    return as_type(table, dtype, f"A label of {path}", "labels are whole numbers of 32 bits and stand last in a line")
