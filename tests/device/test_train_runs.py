@@ -226,17 +226,21 @@ def test_two_trainings_never_share_a_folder(place: Path, train: Train) -> None:
     assert files(place / "st") == before
 
 
-def test_a_stream_is_learnt_from_anew_and_what_it_taught_before_stays(place: Path, train: Train) -> None:
+def test_a_stream_that_is_cut_otherwise_is_another_run(place: Path, train: Train) -> None:
     rows = zip(digits().x[:200], digits().y[:200], strict=True)
     lines = [",".join(map(str, [*map(float, x.ravel()), label])) for x, label in rows]
     (place / "sensor.csv").write_text("\n".join(lines) + "\n")
     stream = ("job.yaml", "--data", "sensor.csv", "--from-scratch", "--out", "st", "-o", "json", "--stream")
     first = report(train(*stream))
+    again = train(*stream)
+    assert "Going on from step 12" in again.stderr
+    assert report(again)["progress"]["step"] == 12  # no line has come since
     before = files(place / "st")
-    done = train(*stream)
-    assert "(a stream is learnt from anew each time)" in done.stderr
-    assert report(done)["checkpoint"] == first["checkpoint"]
+    other = train(*stream, "--hop", 2)
+    assert "(stream window 1 hop 1, now window 1 hop 2)" in other.stderr
+    assert Path(report(other)["checkpoint"]).name == "step-000006.safetensors"
     assert files(place / "st" / "earlier-1") == before
+    assert Path(first["checkpoint"]).name == "step-000012.safetensors"
 
 
 @pytest.fixture
