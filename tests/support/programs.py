@@ -15,11 +15,12 @@ from hedgerow_plans.planning.residents import place_residents
 from hedgerow_plans.planning.sequence import Fetch, Operation, Run, Sequence, straight
 from hedgerow_plans.planning.strategies.sqrt_n import forward_nodes, segmented
 from hedgerow_plans.training.graphs import differentiate
-from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.optimizers import Optimizer, Sgd
 from hedgerow_plans.tuning import tuned
 from hedgerow_plans.verify import verify
 
 COSTS = DeviceCosts(10**9, 1, 10**6, 10**6, 1, 1)
+MOMENTUM = Sgd(0.9, 1e-4)
 
 
 def make_program(
@@ -30,10 +31,11 @@ def make_program(
     input_shape: tuple[int, ...] | None = None,
     *,
     budget_bytes: int = 0,
+    optimizer: Optimizer = MOMENTUM,
 ) -> Program:
     """Return keep-all, every segmentation up to 5, paging, and micro-batches of them; all verified."""
     graph = zoo.build(model, input_shape=input_shape)
-    return program_of(graph, method, batch_size, evaluation_batch, budget_bytes=budget_bytes)
+    return program_of(graph, method, batch_size, evaluation_batch, budget_bytes=budget_bytes, optimizer=optimizer)
 
 
 def program_of(
@@ -44,9 +46,10 @@ def program_of(
     loss: str = "cross_entropy",
     *,
     budget_bytes: int = 0,
+    optimizer: Optimizer = MOMENTUM,
 ) -> Program:
     """Return the same for any forward graph and loss; with a large budget, graphs that were tuned for speed."""
-    graphs = tuned(differentiate(method.apply(graph).graph, Sgd(0.9, 1e-4), batch_size, loss), budget_bytes, batch_size)
+    graphs = tuned(differentiate(method.apply(graph).graph, optimizer, batch_size, loss), budget_bytes, batch_size)
     residents = place_residents(graphs.all())
     whole = pose(graphs.direct, residents, COSTS, micro_batch=batch_size)
     rungs = list(_ways(whole))

@@ -1,7 +1,7 @@
 """Every way of running a program trains to the same parameters in exactly the bytes it promised."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -12,14 +12,16 @@ from hedgerow_agent.core.errors import GuardZoneChanged
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_plans.graph import table
+from hedgerow_plans.graph.ir import DType, Order
 from hedgerow_plans.methods.catalogue import Method
 from hedgerow_plans.methods.lora import Lora
 from hedgerow_plans.methods.selection import Full, Last
 from hedgerow_plans.models import zoo
 from hedgerow_plans.plan import Compute, Plan, Program, Recompute, Step, Update
 from hedgerow_plans.program import DeviceCosts, ProgramRequest, build_program
-from hedgerow_plans.training.optimizers import Sgd
-from support.programs import make_program, same_micro_batch, with_keep_all
+from hedgerow_plans.training.optimizers import Adam8bit, Optimizer, Sgd
+from hedgerow_plans.tuning import LEAST_BUDGET_BYTES
+from support.programs import MOMENTUM, make_program, same_micro_batch, with_keep_all
 from support.sampling import repetitions
 
 STEPS = 4
@@ -101,14 +103,44 @@ def test_frozen_parameters_outside_the_arena_give_the_same_training() -> None:
     assert all(np.array_equal(results[0][name], results[1][name]) for name in inside.delta)
 
 
-def test_switching_between_random_rungs_at_every_step_changes_no_bit(tmp_path: Path) -> None:
-    program = make_program("cnn-small", Full())
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """A ladder to switch on at every step, and how often in a run that is not thorough."""
+
+    name: str
+    switches: int
+    budget_bytes: int = 0
+    optimizer: Optimizer = MOMENTUM
+
+
+@cache
+def switched(case: Switched) -> Program:
+    """Return the ladder; its rungs for a whole batch are those to switch between."""
+    return make_program("cnn-small", Full(), 6, budget_bytes=case.budget_bytes, optimizer=case.optimizer)
+
+
+SWITCHED = (
+    Switched("momentum", 1000),
+    Switched("adam8bit", 200, optimizer=Adam8bit()),
+    Switched("tuned", 200, LEAST_BUDGET_BYTES),
+)
+
+
+def test_ladders_that_are_switched_on_differ_in_what_they_keep_and_how_it_lies() -> None:
+    _, adam8bit, tuned = (switched(case).graph("direct") for case in SWITCHED)
+    assert {DType.INT8, DType.UINT8} <= {tensor.dtype for tensor in adam8bit.resident()}
+    assert {tensor.order for tensor in tuned.tensors} == {Order.SAMPLES, Order.CHANNELS}
+
+
+@pytest.mark.parametrize("case", SWITCHED, ids=lambda case: case.name)
+def test_switching_between_random_rungs_at_every_step_changes_no_bit(case: Switched, tmp_path: Path) -> None:
+    program = switched(case)
     rungs, rng = same_micro_batch(program), np.random.default_rng(0)
     switching = Executor(program, {}, seed=1, paging_folder=tmp_path)
     staying = Executor(program, {}, seed=1)
-    one, other = batches(12), batches(12)
+    one, other = batches(program.batch_size), batches(program.batch_size)
     seen = set()
-    for _ in range(repetitions(200, 1000)):
+    for _ in range(repetitions(case.switches, 1000)):
         switching.switch(int(rng.choice(rungs)))
         seen.add(switching.rung)
         assert switching.step(*next(one), RATE).loss == staying.step(*next(other), RATE).loss

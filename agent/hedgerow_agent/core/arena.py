@@ -85,9 +85,9 @@ class Arena:
         """Return the end of the highest byte between two offsets that no longer holds the pattern, or `first`."""
         while end > first:
             begin = max(first, end - _SEARCH_BYTES)
-            changed = np.flatnonzero(self._bytes[begin:end] != pattern)
-            if changed.size:
-                return begin + int(changed[-1]) + 1
+            changed = self._bytes[begin:end] != pattern
+            if changed.any():
+                return end - int(changed[::-1].argmax())
             end = begin
         return first
 

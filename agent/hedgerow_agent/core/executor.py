@@ -64,7 +64,12 @@ class Executor:
         self._evaluation = self._compile(program.evaluation)
         self._bindings = Bindings(lambda number: self._compile(self._plan(number)), self._arena.capacity_bytes)
         self.rung = rung
-        self._training = self._bindings.take(rung)
+        self._bindings.take(rung)
+
+    @property
+    def _training(self) -> Compiled:
+        # Taken anew each time: while it is held here, what binds another rung could not give it up.
+        return self._bindings.take(self.rung)
 
     @property
     def plan(self) -> Plan:
@@ -82,7 +87,7 @@ class Executor:
     def switch(self, rung: int) -> None:
         """Go on with another rung; parameters and optimiser state stay, memory above its peak goes back."""
         compiled = self._bindings.take(rung)
-        self.rung, self._training = rung, compiled
+        self.rung = rung
         self._arena.give_back_above(compiled.plan.promise.peak_bytes)
 
     def step(self, x: Array, y: Array, learning_rate: float, rows: RowNumbers | None = None) -> StepResult:

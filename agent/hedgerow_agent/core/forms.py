@@ -47,23 +47,30 @@ class NodeForm:
 
 
 class Shapes:
-    """What arrays and nodes of a graph look like at a micro-batch, found out once for all rungs."""
+    """What arrays and nodes of a graph look like at a micro-batch, found out once for all rungs.
+
+    Layers of a network look alike, and so do a tensor and its gradient: what is equal is held once.
+    """
 
     def __init__(self, graph: Graph, micro_batch: int) -> None:
         self._tensors, self._micro_batch = graph.by_name(), micro_batch
         self._nodes: dict[str, NodeForm] = {}
         self._forms: dict[str, Form] = {}
+        self._equal_nodes: dict[NodeForm, NodeForm] = {}
+        self._equal_forms: dict[Form, Form] = {}
 
     def tensor(self, name: str) -> Form:
         """Return the form of a tensor."""
         if name not in self._forms:
-            self._forms[name] = form_of(self._tensors[name], self._micro_batch)
+            form = form_of(self._tensors[name], self._micro_batch)
+            self._forms[name] = self._equal_forms.setdefault(form, form)
         return self._forms[name]
 
     def node(self, node: Node) -> NodeForm:
         """Return the form of a node."""
         if node.name not in self._nodes:
-            self._nodes[node.name] = self._look_up(node)
+            form = self._look_up(node)
+            self._nodes[node.name] = self._equal_nodes.setdefault(form, form)
         return self._nodes[node.name]
 
     def stored(self, name: str, view: Array) -> Array:

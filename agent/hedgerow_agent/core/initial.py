@@ -6,24 +6,34 @@ import numpy as np
 
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.kernels.call import Array
-from hedgerow_agent.core.random_bits import normal
+from hedgerow_agent.core.random_bits import normal_pieces
 from hedgerow_plans.graph.ir import Init, Role, Tensor
 
 
 def initial_value(tensor: Tensor, seed: int) -> Array:
     """Return the first value of a resident tensor."""
+    value: Array = np.empty(tensor.shape, tensor.dtype.value)
+    write_initial_value(tensor, seed, value)
+    return value
+
+
+def write_initial_value(tensor: Tensor, seed: int, view: Array) -> None:
+    """Write the first value of a resident tensor where it lies; a copy of it would stay with the process for good."""
     init = tensor.init or (Init() if tensor.role is Role.STATE else None)
     if init is None:
         raise BadInput(f"The weights bring no {tensor.name} and the model has no rule for it; use the model's weights.")
     match init.kind:
         case "zeros":
-            return np.zeros(tensor.shape, tensor.dtype.value)
+            view.fill(0)
         case "ones":
-            return np.ones(tensor.shape, tensor.dtype.value)
+            view.fill(1)
         case "normal":
-            scaled = normal(tensor.elements, seed, tensor.name) * np.float32(init.scale)
-            return scaled.reshape(tensor.shape)
-    raise BadInput(f"{tensor.name} starts as {init.kind!r}; this agent knows zeros, ones and normal. Update it.")
+            for first, piece in normal_pieces(tensor.elements, seed, tensor.name):
+                view.flat[first : first + piece.size] = piece * np.float32(init.scale)
+        case _:
+            raise BadInput(
+                f"{tensor.name} starts as {init.kind!r}; this agent knows zeros, ones and normal. Update it."
+            )
 
 
 def kept_value(tensor: Tensor, init: Init, parameters: Mapping[str, Array]) -> Array:

@@ -6,6 +6,7 @@ integer arithmetic and one rounding, so that no mathematics library has a say.
 
 import hashlib
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ import numpy.typing as npt
 _WORDS_PER_NORMAL = 3
 _UNIFORMS_PER_NORMAL = 12
 _LEVELS = 65_536
-_CHUNK = 65_536
+_CHUNK = 4096
+"""Numbers made at once: few enough that their words come from the heap; freed mappings teach the C library to keep."""
 
 
 def generator(*key: str | int) -> np.random.Philox:
@@ -40,11 +42,17 @@ def permutation(count: int, *key: str | int) -> npt.NDArray[np.intp]:
 
 def normal(count: int, *key: str | int) -> npt.NDArray[np.float32]:
     """Return numbers of mean 0 and deviation 1: sums of twelve uniform ones, hence never beyond 6."""
-    source = generator(*key)
     result = np.empty(count, dtype=np.float32)
-    for first in range(0, count, _CHUNK):
-        result[first : first + _CHUNK] = _normals(source, min(_CHUNK, count - first))
+    for first, piece in normal_pieces(count, *key):
+        result[first : first + piece.size] = piece
     return result
+
+
+def normal_pieces(count: int, *key: str | int) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Yield the same numbers piece by piece, each with where it begins, so that nobody has to hold them all."""
+    source = generator(*key)
+    for first in range(0, count, _CHUNK):
+        yield first, _normals(source, min(_CHUNK, count - first)).astype(np.float32)
 
 
 def _normals(source: np.random.Philox, count: int) -> npt.NDArray[np.float64]:

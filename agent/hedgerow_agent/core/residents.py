@@ -11,7 +11,7 @@ import numpy as np
 
 from hedgerow_agent.core.arena import Arena
 from hedgerow_agent.core.errors import BadInput, PagingFailed
-from hedgerow_agent.core.initial import checked, initial_value, kept_value
+from hedgerow_agent.core.initial import checked, initial_value, kept_value, write_initial_value
 from hedgerow_agent.core.kernels.call import Array, stored
 from hedgerow_plans.graph.ir import Role, Tensor
 from hedgerow_plans.plan import Program
@@ -26,7 +26,7 @@ class Residents:
         for place in program.resident:
             tensor = self._tensors[place.tensor]
             view = arena.place(place.offset, tensor)
-            np.copyto(view, _first_value(tensor, parameters, seed))
+            _write_first_value(tensor, parameters, seed, view)
             self.views[place.tensor] = view
 
     def changing(self) -> tuple[str, ...]:
@@ -75,16 +75,26 @@ class Residents:
 
     def _outside(self, name: str, parameters: Mapping[str, Array], seed: int) -> Array:
         """Return a frozen parameter where it is, such as in a mapped file; only a crooked one is copied."""
-        return np.ascontiguousarray(_first_value(self._tensors[name], parameters, seed))
+        given = _brought_value(self._tensors[name], parameters)
+        return np.ascontiguousarray(initial_value(self._tensors[name], seed) if given is None else given)
 
 
-def _first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int) -> Array:
+def _write_first_value(tensor: Tensor, parameters: Mapping[str, Array], seed: int, view: Array) -> None:
+    given = _brought_value(tensor, parameters)
+    if given is None:
+        write_initial_value(tensor, seed, view)
+    else:
+        np.copyto(view, given)
+
+
+def _brought_value(tensor: Tensor, parameters: Mapping[str, Array]) -> Array | None:
+    """Return what the weights say about a tensor, or None if it starts by a rule of its own."""
     given = parameters.get(tensor.name)
     if given is not None:
         return checked(tensor, given)
     if tensor.init is not None and tensor.init.kind == "kept":
         return kept_value(tensor, tensor.init, parameters)
-    return initial_value(tensor, seed)
+    return None
 
 
 def _file_of(contents: Iterable[memoryview], folder: Path | None, stack: ExitStack) -> IO[bytes] | None:
