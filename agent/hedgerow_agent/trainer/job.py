@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -17,9 +18,11 @@ from hedgerow_agent.budgets import read_rss_bytes
 from hedgerow_agent.checkpoints import CheckpointFolder, Resume, ResumeHeader, checkpoint_id
 from hedgerow_agent.core.data import Batches, Dataset, split
 from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
-from hedgerow_agent.core.errors import BadInput, GuardZoneChanged, NonFiniteLoss
+from hedgerow_agent.core.errors import BadInput, Diverged, GuardZoneChanged, NonFiniteModel
 from hedgerow_agent.core.evaluation import Evaluation
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.initial import all_finite
+from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.training import Schedule, TrainingRun
 from hedgerow_agent.trainer import deltas, protocol
 from hedgerow_agent.trainer.backend import open_backend
@@ -63,7 +66,7 @@ def run_job(start: protocol.Start, channel: Conversation) -> None:
         channel.say(protocol.Rejected(reason="InputsUnfit", message=protocol.shortened(str(error))))
     except GuardZoneChanged as error:
         channel.say(protocol.Rejected(reason="PlanBroken", message=protocol.shortened(str(error))))
-    except NonFiniteLoss as error:
+    except Diverged as error:
         message = f"{error} {_what_is_kept(CheckpointFolder(Path(start.folder)))}"
         channel.say(protocol.Failed(reason="Diverged", message=protocol.shortened(message)))
 
@@ -166,18 +169,29 @@ class Job:
             time.sleep(self._start.rest_between_steps_seconds)
 
     def _checkpoint(self, run: TrainingRun) -> None:
-        """Write delta and resume file durably, then say so."""
+        """Write delta and resume file durably, then say so; what diverged is refused before it replaces anything."""
         # The delta first: going on from an older resume file writes the same delta again, to the last bit.
-        executor = run.executor
-        self._tally.validation = _quality(run.validate())
-        accuracy = self._tally.validation.accuracy
-        delta = deltas.encode_delta(executor.delta(), self._start, run.step, accuracy)
+        accuracy = self._judge(run)
+        trained = run.executor.delta()
+        _refuse_what_diverged(trained, run.step)
+        delta = deltas.encode_delta(trained, self._start, run.step, accuracy)
         self._tally.accuracy_now = accuracy
         while (report := self._try_to_store(run, delta, accuracy)) is None:
             time.sleep(_STORAGE_RETRY_SECONDS)
             self._listen()
         self._channel.say(protocol.Checkpointed(checkpoint=report, progress=self._tally.progress()))
         self._last_said_seconds = time.monotonic()
+
+    def _judge(self, run: TrainingRun) -> float | None:
+        """Evaluate what is about to be kept, with the test split too if nothing comes after it."""
+        self._tally.validation = _quality(run.validate(), run.step, "validation")
+        if run.done:
+            self._judge_at_the_end(run)
+        return self._tally.validation.accuracy
+
+    def _judge_at_the_end(self, run: TrainingRun) -> None:
+        self._tally.test = _quality(run.test(), run.step, "test")
+        self._tally.accuracy_after = self._tally.test.accuracy
 
     def _try_to_store(self, run: TrainingRun, delta: bytes, accuracy: float | None) -> CheckpointReport | None:
         """Write both files, or say why the disk did not take them."""
@@ -206,8 +220,8 @@ class Job:
         )
 
     def _finish(self, run: TrainingRun) -> None:
-        self._tally.test = _quality(run.test())
-        self._tally.accuracy_after = self._tally.test.accuracy
+        if self._tally.test is None:  # the last step was taken by a trainer that could not say so any more
+            self._judge_at_the_end(run)
         self._channel.say(protocol.Complete(progress=self._tally.progress()))
 
     def _take_rung(self, executor: Executor) -> None:
@@ -280,11 +294,21 @@ def _data_read(dataset: Dataset) -> protocol.DataRead:
     )
 
 
-def _quality(found: Evaluation) -> Quality:
-    loss = found.loss if math.isfinite(found.loss) else None
-    return Quality(samples=found.count, loss=loss, accuracy=found.accuracy, f1_macro=found.f1_macro)
+def _quality(found: Evaluation, step: int, split_name: str) -> Quality:
+    if not math.isfinite(found.loss):
+        raise NonFiniteModel(step, f"the {split_name} loss is {found.loss}")
+    return Quality(samples=found.count, loss=found.loss, accuracy=found.accuracy, f1_macro=found.f1_macro)
+
+
+def _refuse_what_diverged(trained: Mapping[str, Array], step: int) -> None:
+    for name, tensor in trained.items():
+        if not all_finite(tensor):
+            raise NonFiniteModel(step, f"{name} holds NaN or infinity")
 
 
 def _what_is_kept(folder: CheckpointFolder) -> str:
-    kept = folder.good()
-    return f"The checkpoint {kept[-1].id} is kept." if kept else "The base model is unchanged."
+    kept, resume = folder.good(), folder.resume_header()
+    if not kept:
+        return "The base model is unchanged."
+    on = " and the same job goes on from there" if resume is not None and resume.step == kept[-1].step else ""
+    return f"The checkpoint {kept[-1].id} is kept{on}."
