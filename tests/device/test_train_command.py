@@ -272,6 +272,16 @@ def test_a_bad_manifest_is_one_sentence(place: Path, train: Train, text: str, wo
     refused(train("job.yaml", "--data", "camera.npz", "--from-scratch"), 1, words)
 
 
+@pytest.mark.parametrize("more", [(), ("--stream",)])
+def test_an_augmentation_that_does_not_fit_is_one_sentence(
+    place: Path, trained: Trained, train: Train, more: tuple[str, ...]
+) -> None:
+    np.savetxt(place / "camera.csv", np.c_[digits().x.reshape(-1, 64), digits().y][:50], delimiter=",")
+    data = "camera.csv" if more else "camera.npz"
+    settings = ("--program", trained.program, "--from-scratch", "--data", data, *more, "--augment", "shift:-1")
+    refused(train("job.yaml", *settings), 1, "'shift:-1' cannot be used: name a whole number from 1 on")
+
+
 def test_a_damaged_program_is_refused(place: Path, trained: Trained, train: Train) -> None:
     intact = trained.program.read_bytes()
     (place / "odd.json").write_bytes(

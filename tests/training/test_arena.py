@@ -99,9 +99,7 @@ def test_storage_that_gives_nothing_back_is_named_in_a_sentence(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "preadv", broken)
-    with pytest.raises(
-        PagingFailed, match=r"gave back 0 of 40000 bytes of large \(Input/output error\); check"
-    ):
+    with pytest.raises(PagingFailed, match=r"gave back 0 of 40000 bytes of large \(Input/output error\); check"):
         read()
     pages.close()
 

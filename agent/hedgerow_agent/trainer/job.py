@@ -16,6 +16,7 @@ from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
 from hedgerow_agent.core.errors import BadInput, CoreError, Diverged, NonFiniteModel, PagingFailed
 from hedgerow_agent.core.evaluation import Evaluation
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.samples import sample_shape
 from hedgerow_agent.core.training import Schedule, TrainingRun
 from hedgerow_agent.trainer import protocol
 from hedgerow_agent.trainer.backend import open_backend
@@ -57,6 +58,7 @@ class Job:
         self._start, self._path = start, Path(start.folder)
         self._program = load_program(Path(start.program_file), start.program_digest)
         self._weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
+        self._augment = parse_augmentation(start.augment, sample_shape(self._program))
         with contextlib.suppress(OSError):  # whoever writes there first says what is wrong
             self._path.mkdir(parents=True, exist_ok=True)
         self._opened = open_backend(start.backend, os.environ)
@@ -104,8 +106,8 @@ class Job:
         """Bring the arena to where training stands."""
         executor.prepare()
         start, tally = self._start, self._tally
-        augment = parse_augmentation(start.augment)
-        schedule = Schedule(start.epochs, float(start.learning_rate), start.seed, rates(start.schedule), augment)
+        rate, augment = float(start.learning_rate), self._augment
+        schedule = Schedule(start.epochs, rate, start.seed, rates(start.schedule), augment)
         run = TrainingRun(executor, self._dataset, schedule)
         if tally.accuracy_before is None:
             tally.accuracy_before = run.test().accuracy
