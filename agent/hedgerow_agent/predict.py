@@ -1,25 +1,23 @@
 """Predictions with what the device runs now: the base model, or a delta on top of it. Imports numpy."""
 
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from hedgerow_agent import inputs
 from hedgerow_agent.config import AgentConfig
-from hedgerow_agent.core.errors import CoreError
+from hedgerow_agent.core.errors import BadInput, CoreError
 from hedgerow_agent.core.executor import Executor
-from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.samples import Targets
 from hedgerow_agent.machine.state import Adapter
+from hedgerow_agent.probes import Probe, read_probe
 from hedgerow_agent.store import Store
 from hedgerow_agent.trainer.backend import open_backend
 from hedgerow_agent.trainer.deltas import decode_delta
 from hedgerow_agent.trainer.loading import Unfit, load_program, load_weights
+from hedgerow_agent.weights import UnreadableTensors
 
 
 class CannotPredict(Exception):  # noqa: N818 - reads as what it says
@@ -41,14 +39,24 @@ def predict(config: AgentConfig, probe: Path) -> Prediction:
     adapter = store.active()
     if adapter is None:
         raise CannotPredict(f"No model has come to {config.device} yet: {store.folder} names no active adapter.")
-    x, y = _read_probe(probe)
     try:
-        model = _open_model(config, store, adapter)
-        if model.samples.targets is not Targets.LABELS:
-            raise CannotPredict(f"The model of {adapter.job} has no classes to predict: it makes numbers.")
-        logits = model.predict(np.ascontiguousarray(x, dtype=model.samples.dtype))
-    except (Unfit, CoreError) as error:
+        samples = read_probe(probe)
+        return _answers(_open_model(config, store, adapter), adapter, samples)
+    except (Unfit, UnreadableTensors, CoreError) as error:
         raise CannotPredict(str(error)) from None
+
+
+def _answers(model: Executor, adapter: Adapter, probe: Probe) -> Prediction:
+    if model.samples.targets is not Targets.LABELS:
+        raise CannotPredict(f"The model of job {adapter.job.job_uid} has no classes to predict: it makes numbers.")
+    x, y = probe.samples_for(model.samples), probe.labels_for(model.samples)
+    logits = model.predict(x)
+    silent = int((~np.isfinite(logits).all(axis=1)).sum())
+    if silent:
+        raise BadInput(
+            f"The model answers {silent} of {len(x)} samples with what is no number; check how large the samples are, "
+            "or roll back to an earlier model."
+        )
     classes = logits.argmax(axis=1)
     accuracy = None if y is None else float(np.mean(classes == y))
     return Prediction(adapter.checkpoint or "base", tuple(int(one) for one in classes), accuracy)
@@ -68,15 +76,3 @@ def _open_model(config: AgentConfig, store: Store, adapter: Adapter) -> Executor
             raise CannotPredict(f"The active checkpoint {adapter.checkpoint} is missing or was altered; roll back.")
         executor.load_delta(decode_delta(content, adapter.checkpoint))
     return executor
-
-
-def _read_probe(file: Path) -> tuple[Array, npt.NDArray[np.integer] | None]:
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            x = arrays["x"]
-            y = arrays.get("y")
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise CannotPredict(f"The input {file} cannot be used: {error}. It needs an array x, and may have y.") from None
-    if y is not None and y.shape != (len(x),):
-        raise CannotPredict(f"The input {file} has {len(x)} samples and labels of shape {list(y.shape)}.")
-    return x, y

@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from hedgerow_agent.core.data import augmentation
+from hedgerow_agent.core.samples import SampleShape, Targets
 from hedgerow_agent.trainer.rates import rates
 from hedgerow_operator.planning.requests import program_key
 from hedgerow_plans import asked
@@ -111,7 +112,8 @@ def test_the_augmentation_of_a_job_reaches_the_device_as_the_words_its_hooks_are
     words = asked.augmentation(training(augmentation=written))
     assert words == ("noise:5e-2", "shift:1", "flip")
     assert TypeAdapter(Augmentations).validate_json(json.dumps(words)) == words
-    sample, hook = np.zeros((1, 4, 4), np.float32), augmentation.parse(words)
+    images = SampleShape((1, 4, 4), "float32", (10,), Targets.LABELS)
+    sample, hook = np.zeros(images.shape, np.float32), augmentation.parse(words, images)
     assert hook is not None
     hook(sample, 1)
     assert np.count_nonzero(sample) > 8

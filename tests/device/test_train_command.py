@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -275,6 +276,16 @@ def test_a_bad_manifest_is_one_sentence(place: Path, train: Train, text: str, wo
     refused(train("job.yaml", "--data", "camera.npz", "--from-scratch"), 1, words)
 
 
+@pytest.mark.parametrize("more", [(), ("--stream",)])
+def test_an_augmentation_that_does_not_fit_is_one_sentence(
+    place: Path, trained: Trained, train: Train, more: tuple[str, ...]
+) -> None:
+    np.savetxt(place / "camera.csv", np.c_[digits().x.reshape(-1, 64), digits().y][:50], delimiter=",")
+    data = "camera.csv" if more else "camera.npz"
+    settings = ("--program", trained.program, "--from-scratch", "--data", data, *more, "--augment", "shift:-1")
+    refused(train("job.yaml", *settings), 2, "'shift:-1' cannot be used: name a whole number from 1 on")
+
+
 def test_a_damaged_program_is_refused(place: Path, trained: Trained, train: Train) -> None:
     intact = trained.program.read_bytes()
     (place / "odd.json").write_bytes(
@@ -283,20 +294,21 @@ def test_a_damaged_program_is_refused(place: Path, trained: Trained, train: Trai
     refused(train("odd.json", "--data", "camera.npz", "--from-scratch", "--learning-rate", "0.1"), 1, "program")
 
 
-def test_a_loss_that_is_no_number_stops_with_its_step_and_a_checkpoint_kept(place: Path, train: Train) -> None:
-    body = job(optimizer={"sgd": {"learningRate": "30"}})
+def test_a_loss_that_is_no_number_stops_with_its_step_and_keeps_a_model_that_works(place: Path, train: Train) -> None:
+    body = job(optimizer={"sgd": {"learningRate": "0.1"}})
     body["spec"]["checkpoint"] = {"everySteps": 1, "keep": 3}
     (place / "job.yaml").write_text(yaml.safe_dump(body))
-    x = digits().x.copy()
-    x[:] *= 1e18
-    np.savez(place / "loud.npz", x=x, y=digits().y)
+    loud = digits().x * np.float32(1e6)
+    np.savez(place / "loud.npz", x=loud, y=digits().y)
     done = train("job.yaml", "--data", "loud.npz", "--from-scratch", "--out", "out")
     refused(done, 3, "training stopped")
     good = CheckpointFolder(place / "out" / "checkpoints").good()
-    step = int(done.stderr.split("The loss of step ")[1].split()[0])
-    assert good
-    assert good[-1].step == step - 1
-    assert f"The checkpoint {good[-1].id} is kept." in done.stderr
+    step = int(re.findall(r"(?:The loss of|After) step (\d+)", done.stderr)[0])
+    assert [one.step for one in good] == list(range(max(1, step - 3), step))
+    assert f"The checkpoint {good[-1].id} is kept" in done.stderr
+    executor = Executor(codec.decode((place / "out" / "program.json").read_bytes()), {}, seed=3)
+    executor.load_delta(map_tensors(place / "out" / "checkpoints" / f"{good[-1].id}.safetensors"))
+    assert np.isfinite(executor.evaluate(loud, digits().y).loss)
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(place: Path) -> None:

@@ -1,5 +1,7 @@
 """The arena gives memory back, and finds the highest byte that changed."""
 
+import errno
+import os
 import resource
 import signal
 from pathlib import Path
@@ -83,6 +85,28 @@ def test_storage_that_is_full_is_named_in_a_sentence(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_storage_that_gives_nothing_back_is_named_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = np.zeros(10_000, np.float32)
+    pages = PageFile(tmp_path)
+    pages.bind_out("large", array)()
+    read = pages.bind_in("large", array)
+
+    def broken(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "preadv", broken)
+    with pytest.raises(PagingFailed, match=r"gave back 0 of 40000 bytes of large \(Input/output error\); check"):
+        read()
+    pages.close()
+
+
+def test_a_folder_that_takes_no_file_is_named_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PagingFailed, match=r"can be made in .*/gone \(No such file or directory\); make room there"):
+        PageFile(tmp_path / "gone").bind_out("one", np.zeros(3, np.float32))
 
 
 def test_paging_without_a_folder_is_refused_in_a_sentence() -> None:

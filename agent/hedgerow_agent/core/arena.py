@@ -8,8 +8,6 @@ residents with a pattern and looking for the highest byte that changed.
 import math
 import mmap
 import sys
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -90,14 +88,6 @@ class Arena:
                 return end - int(changed[::-1].argmax())
             end = begin
         return first
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give all pages back; views stay valid, and read zeros."""

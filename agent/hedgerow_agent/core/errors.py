@@ -11,8 +11,12 @@ class BadInput(CoreError):
     """Data, weights or state that do not fit the program; nothing was changed."""
 
 
-class NonFiniteLoss(CoreError):
-    """The loss is no longer a number; parameters may be spoilt, go back to a checkpoint."""
+class Diverged(CoreError):
+    """Training left the range of numbers; what is in the arena is spoilt, go back to a checkpoint."""
+
+
+class NonFiniteLoss(Diverged):
+    """The loss is no longer a number."""
 
     def __init__(self, step: int, loss: float) -> None:
         super().__init__(
@@ -20,6 +24,17 @@ class NonFiniteLoss(CoreError):
         )
         self.step = step
         self.loss = loss
+
+
+class NonFiniteModel(Diverged):
+    """The losses of a model, or its parameters, are no longer numbers, so that it must not be kept."""
+
+    def __init__(self, step: int, problem: str) -> None:
+        super().__init__(
+            f"After step {step} {problem}; training stopped before this model was kept. "
+            "Lower the learning rate or check the data."
+        )
+        self.step = step
 
 
 class GuardZoneChanged(CoreError):

@@ -67,8 +67,9 @@ def _pieces(value: Array) -> Iterator[Array]:
     return (flat[first : first + _PIECE] for first in range(0, flat.size, _PIECE))
 
 
-def _finite(piece: Array) -> bool:
-    return bool(np.isfinite(piece).all())
+def all_finite(value: Array) -> bool:
+    """Whether a tensor is free of NaN and infinity; it is looked at piece by piece."""
+    return value.dtype.kind != "f" or all(bool(np.isfinite(piece).all()) for piece in _pieces(value))
 
 
 def checked(tensor: Tensor, value: Array) -> Array:
@@ -78,6 +79,6 @@ def checked(tensor: Tensor, value: Array) -> Array:
             f"{tensor.name} is {value.dtype} {list(value.shape)} and the program wants {tensor.dtype.value} "
             f"{list(tensor.shape)}; these are not this model's weights."
         )
-    if value.dtype.kind == "f" and not all(map(_finite, _pieces(value))):
+    if not all_finite(value):
         raise BadInput(f"{tensor.name} holds NaN or infinity; fetch the weights again.")
     return value

@@ -46,12 +46,16 @@ class PageFile:
         content = view.reshape(-1).view(np.uint8).data
 
         def run() -> None:
-            done = 0
-            while done < len(content):
-                count = os.preadv(descriptor, [content[done:]], place + done)
-                if count == 0:
-                    raise PagingFailed(f"Storage gave back {done} of {len(content)} bytes of {tensor}; check the disk.")
-                done += count
+            done, problem = 0, "they are gone"
+            try:
+                while done < len(content) and (count := os.preadv(descriptor, [content[done:]], place + done)):
+                    done += count
+            except OSError as error:
+                problem = str(error.strerror)
+            if done < len(content):
+                raise PagingFailed(
+                    f"Storage gave back {done} of {len(content)} bytes of {tensor} ({problem}); check the disk."
+                )
 
         return run
 
@@ -72,6 +76,15 @@ class PageFile:
         if self._folder is None:
             raise PagingFailed("This plan pages tensors to storage and no folder was given; name one.")
         if self._descriptor is None:
-            with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
-                self._descriptor = os.dup(file.fileno())
+            self._descriptor = _nameless(self._folder)
         return self._descriptor
+
+
+def _nameless(folder: Path) -> int:
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            return os.dup(file.fileno())
+    except OSError as error:
+        raise PagingFailed(
+            f"No file to page tensors to can be made in {folder} ({error.strerror}); make room there or check the disk."
+        ) from error

@@ -117,7 +117,10 @@ def _read_all(file: IO[bytes], contents: Iterable[memoryview]) -> None:
     for content in contents:
         done = 0
         while done < len(content):
-            read = os.readv(file.fileno(), [content[done:]])
+            try:
+                read = os.readv(file.fileno(), [content[done:]])
+            except OSError:
+                read = 0
             if not read:
                 raise PagingFailed("Storage did not give back what a measured step began with; check the disk.")
             done += read

@@ -3,33 +3,29 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from hedgerow_agent.checkpoints import CheckpointFolder, ResumeHeader, StreamMark, checkpoint_id
 from hedgerow_agent.core.data.streams import Place
 from hedgerow_agent.core.data.tail import Mark
 from hedgerow_agent.core.executor import Executor
-from hedgerow_agent.local.problems import EXIT_DIVERGED, Problem
-from hedgerow_agent.trainer import deltas
+from hedgerow_agent.local.problems import Problem
+from hedgerow_agent.trainer.keeping import Keeping
 from hedgerow_agent.trainer.protocol import Start
-from hedgerow_agent.trainer.standing import find_resume, resume_header
 from hedgerow_agent.trainer.tally import Tally
-from hedgerow_plans.plan import Program
 from hedgerow_plans.protocol.messages import CheckpointReport
 
 
 class Keeper:
     """The checkpoints of one stream; a disk that takes none is told about once and tried again at the next."""
 
-    def __init__(self, start: Start, program: Program, keep: int, say: Callable[[str], None]) -> None:
-        self._start, self._program, self._keep, self._say = start, program, keep, say
+    def __init__(self, start: Start, keep: int, say: Callable[[str], None]) -> None:
+        self._keeping, self._keep, self._say = Keeping(start), keep, say
         self._folder = CheckpointFolder(Path(start.folder))
         self._kept_step = 0
         self.problem = ""  # why the last checkpoint is not there
 
     def restore(self, executor: Executor) -> ResumeHeader | None:
         """Bring the model to where this very run stands; return what else it goes on from."""
-        resume = find_resume(self._folder, self._start, self._program)
+        resume = self._keeping.find_resume(executor.program.resident_bytes)
         if resume is None:
             return None
         executor.load_resident_state(resume.residents)
@@ -55,11 +51,10 @@ class Keeper:
         step = tally.step
         if step == self._kept_step:
             return
-        content = self._delta(executor, step, tally.accuracy_now)
-        header = resume_header(self._start, self._program, step, tally, _noted(mark))
+        content = self._keeping.encode(executor, step, tally.accuracy_now)
         try:
             # The resume file first: what a stream has taught cannot be learnt again from an older one.
-            self._folder.write_resume(header, executor.resident_view())
+            self._keeping.write_resume(executor, step, tally, _noted(mark))
             self._folder.add(checkpoint_id(step), step, content, tally.accuracy_now)
             self._folder.drop_old(self._keep)
         except OSError as error:
@@ -71,17 +66,6 @@ class Keeper:
         """Return which checkpoint is there."""
         good = self._folder.good()
         return f"{good[-1].id} is kept in {self._folder.path}." if good else "The base model is unchanged."
-
-    def _delta(self, executor: Executor, step: int, accuracy: float | None) -> bytes:
-        tensors = executor.delta()
-        for name, tensor in tensors.items():
-            if not np.isfinite(tensor).all():
-                raise Problem(
-                    f"After step {step} {name} holds NaN or infinity; training stopped. Lower the learning rate or "
-                    f"check the data. {self.words()}",
-                    EXIT_DIVERGED,
-                )
-        return deltas.encode_delta(tensors, self._start, step, accuracy)
 
     def _fail(self, step: int, error: OSError) -> None:
         problem = f"The checkpoint of step {step} cannot be written: {error.strerror}; free some space."

@@ -36,7 +36,7 @@ def executor_for(start: Start, program: Program, rung: int, opened: Opened) -> E
     try:
         weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
         executor = Executor(program, weights, start.seed, rung, Path(start.folder), backend=opened.backend)
-        executor.augment = parse_augmentation(start.augment)
+        executor.augment = parse_augmentation(start.augment, executor.samples)
     except (Unfit, CoreError) as error:
         raise Problem(str(error)) from None
     return executor

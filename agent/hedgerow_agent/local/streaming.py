@@ -9,7 +9,7 @@ from pathlib import Path
 from hedgerow_agent.budgets import read_rss_bytes
 from hedgerow_agent.core.data.streams import Sample
 from hedgerow_agent.core.data.tail import Line, Tail
-from hedgerow_agent.core.errors import BadInput, CoreError, NonFiniteLoss
+from hedgerow_agent.core.errors import BadInput, CoreError, Diverged
 from hedgerow_agent.core.online import OnlineRun, OnlineStep
 from hedgerow_agent.local.bar import Bar
 from hedgerow_agent.local.keeper import Keeper, mark_in
@@ -40,7 +40,7 @@ class StreamRun:
         opened = opened_for(start)
         self._executor = executor_for(start, program, rung, opened)
         self._windows = windows_of(self._executor, options)
-        self._keeper = Keeper(start, program, keep, self._say)
+        self._keeper = Keeper(start, keep, self._say)
         header = self._keeper.restore(self._executor)
         self._run = OnlineRun(self._executor, float(start.learning_rate), header.step if header else 0)
         self._tally = Tally(program, open_meter(Path(start.powercap_folder)), header)
@@ -68,7 +68,7 @@ class StreamRun:
                 self._go_on(tail)
                 self._follow(tail)
             self._keep()
-        except NonFiniteLoss as error:
+        except Diverged as error:
             raise Problem(f"{error} {self._keeper.words()}", EXIT_DIVERGED) from None
         except BadInput as error:  # the stream broke off; what it taught before is as good as ever
             self._keep()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
 from hedgerow_agent.core.errors import BadInput
+from hedgerow_agent.core.samples import sample_shape
 from hedgerow_agent.local import conflicts
 from hedgerow_agent.local.base import Weights, weights_of
 from hedgerow_agent.local.manifests import Manifests, is_program, read_manifests, read_program
@@ -41,8 +42,10 @@ def settle(options: Namespace) -> Wanted:
     """Read what the command line names, planning if there is no program; what costs little is looked at first."""
     job_is_program = is_program(options.job)
     conflicts.check(options, job_is_program)
-    _check(options)
-    return _from_program(options) if job_is_program else _from_job(options, read_manifests(options.job))
+    _check_data(options)
+    wanted = _from_program(options) if job_is_program else _from_job(options, read_manifests(options.job))
+    _check_augmentation(wanted)
+    return wanted
 
 
 def _from_job(options: Namespace, manifests: Manifests) -> Wanted:
@@ -101,15 +104,19 @@ def _folder(options: Namespace, name: str) -> Path:
     return found
 
 
-def _check(options: Namespace) -> None:
-    """Raise what is wrong with data and augmentation as far as that is known without a program."""
+def _check_data(options: Namespace) -> None:
+    """Raise what is wrong with the data as far as that is known without a program."""
     try:
         options.data.stat()
-        parse_augmentation(options.augment)
     except OSError as error:
         raise Problem(
             f"The data {options.data} cannot be read: {error.strerror}. Give --data a file or a folder."
         ) from None
+
+
+def _check_augmentation(wanted: Wanted) -> None:
+    try:
+        parse_augmentation(wanted.augmentation, sample_shape(wanted.program))
     except BadInput as error:
         raise Problem(str(error), EXIT_USAGE) from None
 

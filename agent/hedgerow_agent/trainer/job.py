@@ -1,55 +1,37 @@
-"""One job from the first batch to the last: rung, step, checkpoint, and the answer to a changed budget.
+"""One job from the first batch to the last: arena, step, checkpoint, and the answer to a changed budget.
 
 The newest budget counts from the next batch end on. A step that is measured runs twice from the same state, so that the
 result stays the same to the last bit. Where training stands is in the resume file alone.
 """
 
 import contextlib
+import gc
 import math
 import os
 import time
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
 
 from hedgerow_agent.budgets import read_rss_bytes
-from hedgerow_agent.checkpoints import CheckpointFolder, checkpoint_id
-from hedgerow_agent.core.data import Batches, Dataset, split
 from hedgerow_agent.core.data.augmentation import parse as parse_augmentation
-from hedgerow_agent.core.errors import BadInput, GuardZoneChanged, NonFiniteLoss
+from hedgerow_agent.core.errors import BadInput, CoreError, Diverged, NonFiniteModel, PagingFailed
 from hedgerow_agent.core.evaluation import Evaluation
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.samples import sample_shape
 from hedgerow_agent.core.training import Schedule, TrainingRun
-from hedgerow_agent.trainer import deltas, protocol
+from hedgerow_agent.trainer import protocol
 from hedgerow_agent.trainer.backend import open_backend
+from hedgerow_agent.trainer.conversation import Conversation, Stopped, Talk
 from hedgerow_agent.trainer.energy import open_meter
-from hedgerow_agent.trainer.loading import Unfit, load_data, load_program, load_weights
+from hedgerow_agent.trainer.keeping import Keeping
+from hedgerow_agent.trainer.loading import Unfit, data_read, load_data, load_program, load_weights, total_steps
 from hedgerow_agent.trainer.rates import rates
-from hedgerow_agent.trainer.rung import choose_rung, roomiest_fit
-from hedgerow_agent.trainer.standing import find_resume, resume_header
+from hedgerow_agent.trainer.switching import Switching
 from hedgerow_agent.trainer.tally import Tally
-from hedgerow_plans.plan import Program
 from hedgerow_plans.protocol.messages import CheckpointReport, Quality
 
 _STORAGE_RETRY_SECONDS = 1.0
-
-
-class Stopped(Exception):  # noqa: N818 - control flow, not an error
-    """The agent wants the trainer to end."""
-
-
-class Conversation(Protocol):
-    """Whoever wants the job done: an agent at the other end of a pipe, or a person at a terminal."""
-
-    def say(self, message: protocol.Said) -> None:
-        """Tell them something."""
-
-    def wait(self) -> protocol.Told:
-        """Return what they say next, however long it takes."""
-
-    def heard(self) -> list[protocol.Told]:
-        """Return what they said since the last time, without waiting."""
+_PAGING_RETRY_SECONDS = 10.0
+"""Longer, because everything is built anew for it."""
 
 
 def run_job(start: protocol.Start, channel: Conversation) -> None:
@@ -62,79 +44,78 @@ def run_job(start: protocol.Start, channel: Conversation) -> None:
         channel.say(protocol.Rejected(reason=error.reason, message=protocol.shortened(str(error))))
     except BadInput as error:
         channel.say(protocol.Rejected(reason="InputsUnfit", message=protocol.shortened(str(error))))
-    except GuardZoneChanged as error:
-        channel.say(protocol.Rejected(reason="PlanBroken", message=protocol.shortened(str(error))))
-    except NonFiniteLoss as error:
-        message = f"{error} {_what_is_kept(CheckpointFolder(Path(start.folder)))}"
+    except Diverged as error:
+        message = f"{error} {Keeping(start).in_words()}"
         channel.say(protocol.Failed(reason="Diverged", message=protocol.shortened(message)))
+    except CoreError as error:  # what else the core refuses is the plan's fault, and would be again
+        channel.say(protocol.Rejected(reason="PlanBroken", message=protocol.shortened(str(error))))
 
 
 class Job:
     """The state of one run of the trainer."""
 
     def __init__(self, start: protocol.Start, channel: Conversation) -> None:
-        self._start, self._channel = start, channel
-        self._folder = CheckpointFolder(Path(start.folder))
+        self._start, self._path = start, Path(start.folder)
         self._program = load_program(Path(start.program_file), start.program_digest)
         self._weights = load_weights(Path(start.weights_file) if start.weights_file else None, start.weights_sha256)
+        self._augment = parse_augmentation(start.augment, sample_shape(self._program))
         with contextlib.suppress(OSError):  # whoever writes there first says what is wrong
-            self._folder.path.mkdir(parents=True, exist_ok=True)
+            self._path.mkdir(parents=True, exist_ok=True)
         self._opened = open_backend(start.backend, os.environ)
-        self._dataset = load_data(Path(start.dataset_file), self._program, self._folder.path)
-        self._peaks = tuple(plan.promise.peak_bytes for plan in self._program.rungs)
-        self._resume = find_resume(self._folder, start, self._program)
+        self._dataset = load_data(Path(start.dataset_file), self._program, self._path)
+        self._keeping = Keeping(start)
+        self._resume = self._keeping.find_resume(self._program.resident_bytes)
         header = self._resume.header if self._resume else None
         self._tally = Tally(self._program, open_meter(Path(start.powercap_folder)), header)
-        self._budget_bytes: int | None = None
-        self._batches_since_fit = 0
-        self._last_said_seconds = -math.inf
+        self._talk = Talk(channel, self._tally)
+        self._switching = Switching(self._program, start.hysteresis_batches, self._talk, self._tally)
 
     def run(self) -> None:
-        """Train from wherever this job stands to its last step."""
-        self._tally.total_steps = _total_steps(self._program, self._dataset, self._start)
+        """Train from wherever this job stands to its last step, and on from what is kept if storage fails a step."""
+        self._tally.total_steps = total_steps(self._program, self._dataset, self._start)
         footprint, progress = read_rss_bytes(), self._tally.progress()
-        data, words = _data_read(self._dataset), self._opened.words
-        self._channel.say(protocol.Ready(footprint_bytes=footprint, data=data, backend=words, progress=progress))
-        self._await_budget()
-        rung = self._await_fit()
-        run = self._build(rung)
-        self._say_progress()
-        while not run.done:
-            self._listen()
-            self._take_rung(run.executor)
-            self._step(run)
-        self._finish(run)
+        data, words = data_read(self._dataset), self._opened.words
+        self._talk.say(protocol.Ready(footprint_bytes=footprint, data=data, backend=words, progress=progress))
+        self._talk.await_budget()
+        while problem := self._train():
+            gc.collect()  # the arena of the run that failed; there are never two
+            self._talk.stall(f"{problem} Training goes on from what is kept.", _PAGING_RETRY_SECONDS)
+            self._resume = self._keeping.find_resume(self._program.resident_bytes)
 
-    def _build(self, rung: int) -> TrainingRun:
-        """Build the arena and bring it to where training stands."""
-        start = self._start
+    def _train(self) -> str:
+        """Train to the end; return what is wrong if tensors could not be paged, which leaves half a step behind."""
+        try:
+            with contextlib.closing(self._build(self._switching.await_fit())) as executor:
+                run = self._begin(executor)
+                while not run.done:
+                    self._talk.listen()
+                    self._switching.follow(executor)
+                    self._step(run)
+                self._finish(run)
+        except PagingFailed as error:
+            return str(error)
+        return ""
+
+    def _build(self, rung: int) -> Executor:
         backend = self._opened.backend
-        executor = Executor(self._program, self._weights, start.seed, rung, self._folder.path, backend=backend)
-        executor.prepare()
-        augment = parse_augmentation(start.augment)
-        learning_rate, schedule_of_rates = float(start.learning_rate), rates(start.schedule)
-        schedule = Schedule(start.epochs, learning_rate, start.seed, schedule_of_rates, augment)
-        run = TrainingRun(executor, self._dataset, schedule)
+        executor = Executor(self._program, self._weights, self._start.seed, rung, self._path, backend=backend)
         self._tally.start_on(rung)
-        if self._tally.accuracy_before is None:
-            self._tally.accuracy_before = run.test().accuracy
-        step = self._restore(executor)
-        self._tally.step = step
-        return TrainingRun(executor, self._dataset, schedule, step)
+        return executor
 
-    def _restore(self, executor: Executor) -> int:
-        """Load the resume file, else the checkpoint named, else nothing; return the step it belongs to."""
-        if self._resume is not None:
-            executor.load_resident_state(self._resume.residents)
-            return self._resume.header.step
-        named = self._start.from_checkpoint
-        report = self._folder.find(named) if named else "none was named"
-        content = self._folder.read_delta(named) if named else None
-        if named is None or content is None or isinstance(report, str):
-            return 0
-        executor.load_delta(deltas.decode_delta(content, named))
-        self._tally.accuracy_now = report.accuracy
-        return report.step
+    def _begin(self, executor: Executor) -> TrainingRun:
+        """Bring the arena to where training stands."""
+        executor.prepare()
+        start, tally = self._start, self._tally
+        rate, augment = float(start.learning_rate), self._augment
+        schedule = Schedule(start.epochs, rate, start.seed, rates(start.schedule), augment)
+        run = TrainingRun(executor, self._dataset, schedule)
+        if tally.accuracy_before is None:
+            tally.accuracy_before = run.test().accuracy
+        self._keeping.restore(executor, self._resume, tally)
+        self._resume = None  # as large as the residents, and nobody needs it any more
+        if not self._talk.stalled:  # else the first step shows whether storage serves again
+            self._talk.say_progress()
+        return TrainingRun(executor, self._dataset, schedule, tally.step)
 
     def _step(self, run: TrainingRun) -> None:
         tally, rung = self._tally, run.executor.rung
@@ -146,120 +127,47 @@ class Job:
         tally.step_done(rung, result.loss, result.measured_peak_bytes)
         if run.step % self._start.checkpoint_every_steps == 0 or run.done:
             self._checkpoint(run)
-        elif time.monotonic() - self._last_said_seconds >= self._start.progress_seconds:
-            self._say_progress()
+        else:
+            self._talk.say_progress_after(self._start.progress_seconds)
         if self._start.rest_between_steps_seconds:
             time.sleep(self._start.rest_between_steps_seconds)
 
     def _checkpoint(self, run: TrainingRun) -> None:
-        """Write delta and resume file durably, then say so."""
-        # The delta first: going on from an older resume file writes the same delta again, to the last bit.
-        executor = run.executor
-        self._tally.validation = _quality(run.validate())
-        accuracy = self._tally.validation.accuracy
-        delta = deltas.encode_delta(executor.delta(), self._start, run.step, accuracy)
+        """Write delta and resume file durably, then say so; what diverged is refused before it replaces anything."""
+        accuracy = self._judge(run)
+        delta = self._keeping.encode(run.executor, run.step, accuracy)
         self._tally.accuracy_now = accuracy
-        while (report := self._try_to_store(run, delta, accuracy)) is None:
-            time.sleep(_STORAGE_RETRY_SECONDS)
-            self._listen()
-        self._channel.say(protocol.Checkpointed(checkpoint=report, progress=self._tally.progress()))
-        self._last_said_seconds = time.monotonic()
+        while (report := self._try_to_store(run, delta)) is None:
+            pass
+        self._talk.say(protocol.Checkpointed(checkpoint=report, progress=self._tally.progress()))
 
-    def _try_to_store(self, run: TrainingRun, delta: bytes, accuracy: float | None) -> CheckpointReport | None:
+    def _judge(self, run: TrainingRun) -> float | None:
+        """Evaluate what is about to be kept, with the test split too if nothing comes after it."""
+        self._tally.validation = _quality(run.validate(), run.step, "validation")
+        if run.done:
+            self._judge_at_the_end(run)
+        return self._tally.validation.accuracy
+
+    def _judge_at_the_end(self, run: TrainingRun) -> None:
+        self._tally.test = _quality(run.test(), run.step, "test")
+        self._tally.accuracy_after = self._tally.test.accuracy
+
+    def _try_to_store(self, run: TrainingRun, delta: bytes) -> CheckpointReport | None:
         """Write both files, or say why the disk did not take them."""
-        start = self._start
         try:
-            report = self._folder.add(checkpoint_id(run.step), run.step, delta, accuracy)
-            header = resume_header(start, self._program, run.step, self._tally)
-            self._folder.write_resume(header, run.executor.resident_view())
+            return self._keeping.write(run.executor, delta, run.step, self._tally)
         except OSError as error:
-            message = (
-                f"The checkpoint of step {run.step} cannot be written: {error}. It is tried again; free some space."
-            )
-            self._channel.say(protocol.Stalled(message=protocol.shortened(message), progress=self._tally.progress()))
+            problem = f"The checkpoint of step {run.step} cannot be written: {error}. It is tried again"
+            self._talk.stall(f"{problem}; free some space.", _STORAGE_RETRY_SECONDS)
             return None
-        return report
 
     def _finish(self, run: TrainingRun) -> None:
-        self._tally.test = _quality(run.test())
-        self._tally.accuracy_after = self._tally.test.accuracy
-        self._channel.say(protocol.Complete(progress=self._tally.progress()))
-
-    def _take_rung(self, executor: Executor) -> None:
-        """Switch to the rung that the budget asks for; wait while there is none."""
-        best = roomiest_fit(self._peaks, self._budget_bytes)
-        could_go_up = best is not None and best < executor.rung
-        self._batches_since_fit = self._batches_since_fit + 1 if could_go_up else 0
-        patience = self._start.hysteresis_batches
-        chosen = choose_rung(self._peaks, self._budget_bytes, executor.rung, self._batches_since_fit, patience)
-        if chosen is None:
-            # Give back what can be given back, then wait.
-            self._switch(executor, len(self._peaks) - 1)
-            chosen = self._await_fit()
-        self._switch(executor, chosen)
-
-    def _switch(self, executor: Executor, rung: int) -> None:
-        if rung == executor.rung:
-            return
-        executor.switch(rung)
-        self._batches_since_fit = 0
-        self._tally.switched_to(rung)
-        self._say_progress()
-
-    def _await_fit(self) -> int:
-        """Return a rung that fits, after waiting for a budget that allows one if need be."""
-        waited = False
-        while (rung := roomiest_fit(self._peaks, self._budget_bytes)) is None:
-            self._tally.budget_bytes = self._budget_bytes
-            needed, budget = self._peaks[-1], self._budget_bytes or 0
-            paused = protocol.Paused(needed_bytes=needed, budget_bytes=budget, progress=self._tally.progress())
-            self._channel.say(paused)
-            self._await_budget()
-            waited = True
-        if waited:
-            self._say_progress()
-        return rung
-
-    def _await_budget(self) -> None:
-        self._note(self._channel.wait())
-
-    def _listen(self) -> None:
-        for message in self._channel.heard():
-            self._note(message)
-
-    def _note(self, message: protocol.Told) -> None:
-        if isinstance(message, protocol.Stop):
-            raise Stopped
-        if isinstance(message, protocol.Budget):
-            self._budget_bytes = self._tally.budget_bytes = message.budget_bytes
-
-    def _say_progress(self) -> None:
-        self._channel.say(protocol.Progressed(progress=self._tally.progress()))
-        self._last_said_seconds = time.monotonic()
+        if self._tally.test is None:  # the last step was taken by a trainer that could not say so any more
+            self._judge_at_the_end(run)
+        self._talk.say(protocol.Complete(progress=self._tally.progress()))
 
 
-def _total_steps(program: Program, dataset: Dataset, start: protocol.Start) -> int:
-    """Return the steps of the whole job, before there is an arena to run them in."""
-    rows = split(len(dataset.x), start.seed).train
-    return Batches(rows, program.batch_size, start.seed).per_epoch * start.epochs
-
-
-def _data_read(dataset: Dataset) -> protocol.DataRead:
-    reading, samples = dataset.reading, len(dataset.x)
-    return protocol.DataRead(
-        samples=samples,
-        # The split numbers every row, and an epoch puts those for training into an order of its own.
-        held_bytes=reading.held_bytes + 2 * samples * np.dtype(np.intp).itemsize,
-        at_once_bytes=reading.at_once_bytes,
-        copied_bytes=reading.copied_bytes,
-    )
-
-
-def _quality(found: Evaluation) -> Quality:
-    loss = found.loss if math.isfinite(found.loss) else None
-    return Quality(samples=found.count, loss=loss, accuracy=found.accuracy, f1_macro=found.f1_macro)
-
-
-def _what_is_kept(folder: CheckpointFolder) -> str:
-    kept = folder.good()
-    return f"The checkpoint {kept[-1].id} is kept." if kept else "The base model is unchanged."
+def _quality(found: Evaluation, step: int, split_name: str) -> Quality:
+    if not math.isfinite(found.loss):
+        raise NonFiniteModel(step, f"the {split_name} loss is {found.loss}")
+    return Quality(samples=found.count, loss=found.loss, accuracy=found.accuracy, f1_macro=found.f1_macro)

@@ -7,10 +7,13 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from hedgerow_agent.core.data import Dataset, load_dataset
+import numpy as np
+
+from hedgerow_agent.core.data import Batches, Dataset, load_dataset, split
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.samples import sample_shape
 from hedgerow_agent.files import read_bounded, sha256_of
+from hedgerow_agent.trainer.protocol import DataRead, Start
 from hedgerow_agent.weights import Array, UnreadableTensors, map_tensors
 from hedgerow_plans import codec
 from hedgerow_plans.plan import KERNEL_TABLE, Program
@@ -69,3 +72,21 @@ def load_data(path: Path, program: Program, folder: Path) -> Dataset:
         return load_dataset(path, sample_shape(program), folder)
     except BadInput as error:
         raise Unfit("DatasetUnusable", str(error)) from None
+
+
+def total_steps(program: Program, dataset: Dataset, start: Start) -> int:
+    """Return the steps of the whole job, before there is an arena to run them in."""
+    rows = split(len(dataset.x), start.seed).train
+    return Batches(rows, program.batch_size, start.seed).per_epoch * start.epochs
+
+
+def data_read(dataset: Dataset) -> DataRead:
+    """Return what reading the dataset took."""
+    reading, samples = dataset.reading, len(dataset.x)
+    return DataRead(
+        samples=samples,
+        # The split numbers every row, and an epoch puts those for training into an order of its own.
+        held_bytes=reading.held_bytes + 2 * samples * np.dtype(np.intp).itemsize,
+        at_once_bytes=reading.at_once_bytes,
+        copied_bytes=reading.copied_bytes,
+    )

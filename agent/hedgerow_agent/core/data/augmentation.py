@@ -12,6 +12,7 @@ import numpy as np
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.kernels.call import Array, Augment
 from hedgerow_agent.core.random_bits import mixed, normal
+from hedgerow_agent.core.samples import SampleShape
 
 
 def shift(most: int) -> Augment:
@@ -55,25 +56,63 @@ def together(hooks: Sequence[Augment]) -> Augment | None:
     return change
 
 
-_HOOKS: Mapping[str, Callable[[str], Augment]] = {
-    "shift": lambda text: shift(int(text or "1")),
-    "flip": lambda _text: flip(),
-    "noise": lambda text: noise(float(text or "0.05")),
+def parse(words: Sequence[str], samples: SampleShape) -> Augment | None:
+    """Return the hook that words such as "shift:2", "flip" and "noise:0.1" ask for, if such samples allow it."""
+    return together([_hook(word, samples) for word in words])
+
+
+def _hook(word: str, samples: SampleShape) -> Augment:
+    name, _, setting = word.partition(":")
+    if name not in _HOOKS:
+        raise BadInput(f"There is no augmentation {word!r}; known are shift:PIXELS, flip and noise:DEVIATION.")
+    dimensions, make = _HOOKS[name]
+    if not samples.dtype.startswith("float") or len(samples.shape) < dimensions:
+        raise BadInput(
+            f"The augmentation {word!r} is for {'images' if dimensions else 'samples of numbers'}, and this model "
+            f"takes {samples.dtype} {list(samples.shape)}; leave it out."
+        )
+    try:
+        return make(setting, samples)
+    except ValueError as error:
+        raise BadInput(f"The augmentation {word!r} cannot be used: {error}.") from None
+
+
+def _shift(setting: str, samples: SampleShape) -> Augment:
+    most, side = _number(setting or "1", "shift:1"), min(samples.shape[-2:])
+    if most not in range(1, side):
+        raise ValueError(f"name a whole number from 1 on, below the {side} pixels of a side of {list(samples.shape)}")
+    return shift(int(most))
+
+
+def _flip(setting: str, _samples: SampleShape) -> Augment:
+    if setting:
+        raise ValueError("flip takes no number; leave it out")
+    return flip()
+
+
+def _noise(setting: str, _samples: SampleShape) -> Augment:
+    deviation = _number(setting or "0.05", "noise:0.1")
+    if not 0 < deviation <= _MOST_NOISE:
+        raise ValueError(f"name a deviation above 0 and up to {_MOST_NOISE:g}")
+    return noise(deviation)
+
+
+def _number(text: str, example: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"it needs a number after the colon, such as {example}") from None
+
+
+_MOST_NOISE = 1e6
+"""Far above any sample, and far below what a float32 holds."""
+
+_HOOKS: Mapping[str, tuple[int, Callable[[str, SampleShape], Augment]]] = {
+    "shift": (2, _shift),
+    "flip": (2, _flip),
+    "noise": (0, _noise),
 }
-
-
-def parse(words: Sequence[str]) -> Augment | None:
-    """Return the hook that words such as "shift:2", "flip" and "noise:0.1" ask for."""
-    hooks = []
-    for word in words:
-        name, _, setting = word.partition(":")
-        if name not in _HOOKS:
-            raise BadInput(f"There is no augmentation {word!r}; known are shift:PIXELS, flip and noise:DEVIATION.")
-        try:
-            hooks.append(_HOOKS[name](setting))
-        except ValueError:
-            raise BadInput(f"The augmentation {word!r} needs a number after the colon, such as {name}:1.") from None
-    return together(hooks)
+"""The dimensions that samples need at least, and what makes the hook of the text after the colon."""
 
 
 def _move(sample: Array, axis: int, steps: int) -> None:

@@ -7,11 +7,10 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels import batch_norm as by_pixels
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.deviation import EPSILON, divide_by_deviation, set_factor
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.ops.batch_norm import is_batch
 from hedgerow_plans.graph.tiles import NORM_TILE_ELEMENTS, channels_per_tile
-
-EPSILON = 1e-5
 
 
 def by_channel(images: Array) -> Array:
@@ -33,7 +32,7 @@ def _bind_with_running(call: Call) -> Bound:
     factor, shift = scratch.take(mean.shape, x.dtype), scratch.take(mean.shape, x.dtype)
 
     def run() -> None:
-        _set_factor(factor, weight, variance, epsilon)
+        set_factor(factor, weight, variance, epsilon)
         np.multiply(mean, factor, out=shift)
         np.subtract(bias, shift, out=shift)
         np.multiply(source, factor[:, np.newaxis], out=output)
@@ -59,17 +58,11 @@ def _bind_with_batch(call: Call) -> Bound:
         np.vecdot(output, output, out=parts)
         np.add.reduce(parts, axis=0, out=variance)
         np.divide(variance, count, out=variance)
-        _set_factor(factor, weight, variance, epsilon)
+        set_factor(factor, weight, variance, epsilon)
         np.multiply(output, factor[:, np.newaxis], out=output)
         np.add(output, bias[:, np.newaxis], out=output)
 
     return run
-
-
-def _set_factor(factor: Array, weight: Array, variance: Array, epsilon: float) -> None:
-    np.add(variance, epsilon, out=factor)
-    np.sqrt(factor, out=factor)
-    np.divide(weight, factor, out=factor)
 
 
 def bind_batch_norm_grad_input(call: Call) -> Bound:
@@ -87,7 +80,7 @@ def _bind_grad_with_running(call: Call) -> Bound:
     factor, epsilon = ScratchCutter(call).take(weight.shape, gradient.dtype), call.number("epsilon", EPSILON)
 
     def run() -> None:
-        _set_factor(factor, weight, variance, epsilon)
+        set_factor(factor, weight, variance, epsilon)
         np.multiply(incoming, factor[:, np.newaxis], out=output)
 
     return run
@@ -112,7 +105,7 @@ def _bind_grad_with_batch(call: Call) -> Bound:
         np.add(variance, epsilon, out=factor)
         np.divide(along, factor, out=along)
         np.divide(along, count, out=along)
-        _set_factor(factor, weight, variance, epsilon)
+        set_factor(factor, weight, variance, epsilon)
         np.multiply(output, along[:, np.newaxis], out=output)
         np.subtract(incoming, output, out=output)
         np.subtract(output, level[:, np.newaxis], out=output)
@@ -161,9 +154,7 @@ def bind_batch_norm_grad_weight(call: Call) -> Bound:
     def run() -> None:
         multiply()
         np.add.reduce(parts, axis=0, out=output)
-        np.add(variance, epsilon, out=deviation)
-        np.sqrt(deviation, out=deviation)
-        np.divide(output, deviation, out=output)
+        divide_by_deviation(output, variance, epsilon, deviation)
 
     return run
 

@@ -7,10 +7,10 @@ every split into micro-batches, after a restart, and when a layer is computed ag
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter, row_numbers
+from hedgerow_agent.core.kernels.counters import WORD, fold, mix, set_counters
 from hedgerow_agent.core.random_bits import mixed
 from hedgerow_plans.graph.tiles import ACTIVATION_TILE_ELEMENTS, tile_of
 
-_WORD = 2**32
 _MIXING = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 0x9E3779B1), (15, 0x85EBCA6B))
 """Shifts and odd factors; the first two rounds are those of Wellons' "lowbias32"."""
 
@@ -21,11 +21,11 @@ def bind_dropout(call: Call) -> Bound:
     rate, seed, runtime = call.number("rate", 0.0), call.integer("seed", 0), call.runtime
     tile, scratch = tile_of(source.shape[1], ACTIVATION_TILE_ELEMENTS), ScratchCutter(call)
     counters, work = scratch.take((tile,), np.uint32), scratch.take((tile,), np.uint32)
-    threshold, factor = np.uint32(int(rate * _WORD)), 1 / (1 - rate)
+    threshold, factor = np.uint32(int(rate * WORD)), 1 / (1 - rate)
 
     def drop(values: Array, first: int, keys: tuple[int, int]) -> None:
         numbers, flags = counters[: values.size], work.view(np.bool_)[: values.size]
-        _set_counters(numbers, first)
+        set_counters(numbers, first)
         _mix(numbers, work[: values.size], keys)
         np.less(numbers, threshold, out=flags)
         np.copyto(values, 0, where=flags)
@@ -35,32 +35,19 @@ def bind_dropout(call: Call) -> Bound:
         for values, row in zip(output, row_numbers(runtime.rows), strict=False):
             key = mixed(runtime.seed, seed, runtime.step, row)
             for first in range(0, values.size, tile):
-                drop(values[first : first + tile], first, divmod(key, _WORD))
+                drop(values[first : first + tile], first, divmod(key, WORD))
 
     return run
 
 
-def _set_counters(numbers: Array, first: int) -> None:
-    """Count upwards from `first` in place, by doubling what is there."""
-    numbers[0] = first
-    done = 1
-    while done < numbers.size:
-        count = min(done, numbers.size - done)
-        np.add(numbers[:count], np.uint32(done), out=numbers[done : done + count])
-        done += count
-
-
 def _mix(numbers: Array, work: Array, keys: tuple[int, int]) -> None:
-    """Make random words of counters; arithmetic is modulo 2^32."""
+    """Make random words of counters."""
     np.add(numbers, np.uint32(keys[0]), out=numbers)
     for turn, (shift, factor) in enumerate(_MIXING):
-        np.right_shift(numbers, np.uint32(shift), out=work)
-        np.bitwise_xor(numbers, work, out=numbers)
-        np.multiply(numbers, np.uint32(factor), out=numbers)
+        mix(numbers, work, shift, factor)
         if turn == 1:
             np.bitwise_xor(numbers, np.uint32(keys[1]), out=numbers)
-    np.right_shift(numbers, np.uint32(16), out=work)
-    np.bitwise_xor(numbers, work, out=numbers)
+    fold(numbers, work, 16)
 
 
 KERNELS = {"dropout": bind_dropout}

@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.batch_norm import EPSILON, by_channel, centred_products, channel_tiles
+from hedgerow_agent.core.kernels.batch_norm import by_channel, centred_products, channel_tiles
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.deviation import EPSILON
 from hedgerow_agent.core.kernels.ones import ones
 from hedgerow_plans.graph.tiles import ROW_TILE_ELEMENTS, images_per_tile
 

@@ -7,10 +7,10 @@ result says whether the element goes up or down. So every split into micro-batch
 import numpy as np
 
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.counters import WORD, mix, set_counters
 from hedgerow_agent.core.random_bits import mixed
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, tile_of
 
-_WORD = 2**32
 _STREAM = 0x4D655A4F
 """Keeps these keys apart from those of dropout."""
 _ROUNDS = ((16, 0x7FEB352D), (15, 0x846CA68B), (16, 0x9E3779B1))
@@ -27,22 +27,15 @@ class _Direction:
 
     def keys(self) -> tuple[int, int]:
         """Return the keys of this step."""
-        return divmod(mixed(self._runtime.seed, _STREAM, self._runtime.step, self._key), _WORD)
+        return divmod(mixed(self._runtime.seed, _STREAM, self._runtime.step, self._key), WORD)
 
     def falls(self, first: int, count: int, keys: tuple[int, int]) -> Array:
         """Return, for elements from `first` on, 1 where the direction is -1 and 0 where it is 1."""
         numbers, work = self._numbers[:count], self._work[:count]
-        numbers[0] = first
-        done = 1
-        while done < count:
-            more = min(done, count - done)
-            np.add(numbers[:more], np.uint32(done), out=numbers[done : done + more])
-            done += more
+        set_counters(numbers, first)
         for key, (shift, factor) in zip((keys[0], keys[1], 0), _ROUNDS, strict=True):
             np.add(numbers, np.uint32(key), out=numbers)
-            np.right_shift(numbers, np.uint32(shift), out=work)
-            np.bitwise_xor(numbers, work, out=numbers)
-            np.multiply(numbers, np.uint32(factor), out=numbers)
+            mix(numbers, work, shift, factor)
         np.right_shift(numbers, np.uint32(31), out=numbers)
         return numbers
 

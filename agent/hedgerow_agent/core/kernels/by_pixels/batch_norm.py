@@ -10,9 +10,8 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels.rows import Summation, as_rows, rows_of_view, spread, tiles
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.deviation import EPSILON, divide_by_deviation, set_factor
 from hedgerow_plans.graph.ops.batch_norm import is_batch
-
-EPSILON = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +22,6 @@ class _Room:
     means: Array
     totals: Array
     tile: Array
-
-
-def set_factor(factor: Array, weight: Array, variance: Array, epsilon: float) -> None:
-    """Set weight / deviation."""
-    np.add(variance, epsilon, out=factor)
-    np.sqrt(factor, out=factor)
-    np.divide(weight, factor, out=factor)
 
 
 def bind_with_running(call: Call) -> Bound:
@@ -163,7 +155,7 @@ def _sums(call: Call, scratch: ScratchCutter, room: _Room) -> tuple[Array, Array
     def run() -> None:
         summation.total(incoming, level)
         weigh(along)
-        _divide_by_deviation(along, variance, epsilon, room.deviation)
+        divide_by_deviation(along, variance, epsilon, room.deviation)
 
     return along, level, run
 
@@ -181,7 +173,7 @@ def bind_grad_weight(call: Call) -> Bound:
 
     def run() -> None:
         weigh(output)
-        _divide_by_deviation(output, variance, epsilon, deviation)
+        divide_by_deviation(output, variance, epsilon, deviation)
 
     return run
 
@@ -207,9 +199,3 @@ def _weighing(pair: tuple[Array, Array], mean: Array, summation: Summation, room
         summation.by_channel(out)
 
     return run
-
-
-def _divide_by_deviation(values: Array, variance: Array, epsilon: float, deviation: Array) -> None:
-    np.add(variance, epsilon, out=deviation)
-    np.sqrt(deviation, out=deviation)
-    np.divide(values, deviation, out=values)
