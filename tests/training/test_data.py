@@ -128,6 +128,30 @@ def test_a_torn_file_gets_one_sentence(tmp_path: Path) -> None:
                 load_dataset(path)
 
 
+def test_an_encrypted_file_gets_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "set.npz"
+    np.savez(path, x=np.zeros((4, 2), np.float32), y=np.zeros(4, np.int64))
+    content = bytearray(path.read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # of a member, and in the directory at the end
+        for start in range(len(content)):
+            if content.startswith(header, start):
+                content[start + flags] |= 1
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="array 'x' of .*set.npz is encrypted; store it without a password"):
+        load_dataset(path)
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_file_packed_as_numpy_never_does_gets_one_sentence(tmp_path: Path, kind: int) -> None:
+    plain, path = tmp_path / "plain.npz", tmp_path / "set.npz"
+    np.savez(plain, x=np.zeros((4, 2), np.float32), y=np.zeros(4, np.int64))
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(path, "w", kind) as packed:
+        for name in source.namelist():
+            packed.writestr(name, source.read(name))
+    with pytest.raises(BadInput, match=r"packed unusually; store it with numpy.savez_compressed"):
+        load_dataset(path)
+
+
 def test_a_header_that_does_not_fit_its_array_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
     np.savez(path, x=np.zeros((4, 2), np.float32), y=np.zeros(4, np.int64))
