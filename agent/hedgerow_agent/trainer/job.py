@@ -11,8 +11,6 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-
 from hedgerow_agent.budgets import read_rss_bytes
 from hedgerow_agent.checkpoints import CheckpointFolder, Resume, ResumeHeader, checkpoint_id
 from hedgerow_agent.core.data import Batches, Dataset, split
@@ -270,13 +268,9 @@ def _total_steps(program: Program, dataset: Dataset, start: protocol.Start) -> i
 
 
 def _data_read(dataset: Dataset) -> protocol.DataRead:
-    reading, samples = dataset.reading, len(dataset.x)
+    reading = dataset.reading  # nothing is held: samples and labels stay in storage, and orders of rows are computed
     return protocol.DataRead(
-        samples=samples,
-        # The split numbers every row, and an epoch puts those for training into an order of its own.
-        held_bytes=reading.held_bytes + 2 * samples * np.dtype(np.intp).itemsize,
-        at_once_bytes=reading.at_once_bytes,
-        copied_bytes=reading.copied_bytes,
+        samples=len(dataset.x), at_once_bytes=reading.at_once_bytes, copied_bytes=reading.copied_bytes
     )
 
 
