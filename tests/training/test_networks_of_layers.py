@@ -16,6 +16,7 @@ from hedgerow_plans.methods.selection import Full
 from hedgerow_plans.plan import Program
 from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Sgd
+from hedgerow_plans.training.schedules import Cosine
 from support.kernel_calls import Laboratory
 from support.layer_networks import CASES, VOCABULARY, Case
 from support.programs import program_of, same_micro_batch
@@ -105,7 +106,8 @@ def test_a_transformer_learns_which_token_comes_first() -> None:
     x, _ = case.draw(400, 0)
     dataset = Dataset(x, (x[:, 0] % 3).astype(np.int32))
     program = program_of(case.build(), Full(), batch_size=20, evaluation_batch=9)
-    run = TrainingRun(Executor(program, {}, seed=0), dataset, Schedule(epochs=20, learning_rate=0.05, seed=0))
+    schedule = Schedule(epochs=20, learning_rate=0.02, seed=0, rates=Cosine(40))
+    run = TrainingRun(Executor(program, {}, seed=0), dataset, schedule)
     before = run.test()
     while not run.done:
         run.run_step()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hedgerow_agent.core.data import Dataset, load_dataset
+from hedgerow_agent.core.data.augmentation import noise
 from hedgerow_agent.core.errors import BadInput, NonFiniteLoss
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
@@ -46,7 +47,8 @@ def finish(run: TrainingRun) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digits_are_learnt_from_scratch(program: Program, seed: int) -> None:
-    run = TrainingRun(Executor(program, {}, seed), digits(), Schedule(30, 0.05, seed, Cosine(20)))
+    schedule = Schedule(30, 0.05, seed, Cosine(20), noise(0.15))
+    run = TrainingRun(Executor(program, {}, seed), digits(), schedule)
     before = run.test()
     finish(run)
     after = run.test()
@@ -133,6 +135,45 @@ def test_a_step_allocates_next_to_nothing(tmp_path: Path, mapped: bool) -> None:
         finally:
             tracemalloc.stop()
         assert peak - before < ALLOWED_BYTES
+
+
+def test_an_epoch_begins_without_allocating_whatever_the_number_of_samples() -> None:
+    program = make_program("mlp", Full(), 32, input_shape=(1, 2, 2))
+    data = Dataset(np.zeros((200_000, 1, 2, 2), np.float32), np.zeros(200_000, np.int64))
+    executor, schedule = Executor(program, {}, seed=1), Schedule(3, 0.01, 1)
+    per_epoch = TrainingRun(executor, data, schedule).total_steps // 3
+    run = TrainingRun(executor, data, schedule, per_epoch - 2)
+    run.run_step()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(3):
+            run.run_step()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert run.step == per_epoch + 2
+    print(f"FIGURE bytes allocated where an epoch of {len(data.x)} samples begins: {peak - before}")
+    assert peak - before < ALLOWED_BYTES
+
+
+@pytest.mark.parametrize("kind", ["u1", "i2", "i8", "u8", ">i4", ">u8"])
+def test_labels_of_any_whole_type_teach_the_same(program: Program, kind: str) -> None:
+    x, y = digits().x[:400], digits().y[:400]
+    schedule = Schedule(epochs=1, learning_rate=0.05, seed=3)
+    plain, other = (
+        TrainingRun(Executor(program, {}, seed=3), Dataset(x, labels), schedule) for labels in (y, y.astype(kind))
+    )
+    finish(plain)
+    finish(other)
+    assert other.executor.resident_state() == plain.executor.resident_state()
+    assert other.test() == plain.test()
+    executors = plain.executor, other.executor
+    losses = [
+        one.step(x[:32], labels, 0.05).loss
+        for one, labels in zip(executors, (y[:32], y[:32].astype(kind)), strict=True)
+    ]
+    assert losses[0] == losses[1]
 
 
 def test_a_loss_that_is_no_number_stops_with_its_step(program: Program) -> None:

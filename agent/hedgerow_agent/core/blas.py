@@ -36,11 +36,11 @@ class Blas:
 
     def use_threads(self, count: int) -> None:
         """Let products use so many threads from now on, in all of this process."""
-        self._library[self._threads.format("set")](count)
+        getattr(self._library, self._threads.format("set"))(count)  # by name, it is looked up once and kept
 
     def threads(self) -> int:
         """Return how many threads products use now."""
-        return int(self._library[self._threads.format("get")]())
+        return int(getattr(self._library, self._threads.format("get"))())
 
     def taking(self, first: Array, second: Array, total: Array) -> Callable[[float], None] | None:
         """Return a call that takes a rate times the product of two matrices from a third, which lies by rows.

@@ -32,7 +32,8 @@ class Scores:
         self._count += len(losses)
         if self._classes is not None:
             answers = logits.argmax(axis=1)
-            for row, seen in enumerate((answers[answers == labels], answers, labels)):
+            # Labels may be of any whole type, and bincount takes no unsigned one of 64 bits.
+            for row, seen in enumerate((answers[answers == labels], answers, labels.astype(np.intp))):
                 self._by_class[row] += np.bincount(seen, minlength=self._classes)
 
     def result(self) -> Evaluation:

@@ -21,9 +21,13 @@ from hedgerow_agent.core.evaluation import Evaluation, Scores
 from hedgerow_agent.core.kernels.call import Array, Augment, Bound, RowNumbers, Rows, Runtime
 from hedgerow_agent.core.paging import PageFile
 from hedgerow_agent.core.residents import Residents
+from hedgerow_agent.core.rows import Order, count_of, in_turn, piece_of
 from hedgerow_agent.core.samples import SampleShape, Targets, sample_shape
 from hedgerow_plans.graph.ir import round_up
 from hedgerow_plans.plan import Plan, Program
+
+_ROWS_AHEAD = 1024
+"""Rows of an order that are taken and looked at together, unless a micro-batch has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +118,19 @@ class Executor:
         self.steps_taken += 1
         return StepResult(losses[-1], highest)
 
-    def evaluate(self, x: Array, y: Array, rows: RowNumbers | None = None) -> Evaluation:
+    def evaluate(self, x: Array, y: Array, rows: Order | None = None) -> Evaluation:
         """Return accuracy and F1 (of classes only) and mean loss over all samples, or the rows given of them."""
         self._feed(x, y, 0.0)
-        chosen = self._chosen_rows(x, rows)
         scores = Scores(self.samples.classes if self._classifies else None)
-        for part, logits, losses in self._forward(chosen):
-            scores.add(logits, losses, self._runtime.fields["y"][part])
+        for part, logits, losses in self._forward(slice(0, len(x)) if rows is None else rows):
+            scores.add(logits, losses, y[part])
         return scores.result()
 
     def predict(self, x: Array) -> npt.NDArray[np.float32]:
         """Return the logits of samples, one row each."""
         self._feed(x, self.samples.no_targets(len(x)), 0.0)
         result = np.empty((len(x), *self.samples.output), np.float32)
-        for part, logits, _ in self._forward(self._chosen_rows(x, None)):
+        for part, logits, _ in self._forward(slice(0, len(x))):
             result[part] = logits
         return result
 
@@ -171,27 +174,20 @@ class Executor:
 
     def _feed(self, x: Array, y: Array, learning_rate: float, augment: Augment | None = None) -> None:
         self.samples.check_arrays(x, y)
-        whole = self.samples.targets is Targets.LABELS and y.dtype != np.int32
-        self._runtime.fields = {"x": x, "y": y.astype(np.int32) if whole else y}
+        self._runtime.fields = {"x": x, "y": y}
         self._runtime.learning_rate = learning_rate
         self._runtime.step = self.steps_taken
         self._runtime.augment = augment
 
-    def _chosen_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
-        if rows is not None and rows.size and (rows.min() < 0 or rows.max() >= len(x)):
-            raise BadInput(f"Samples {rows.min()} to {rows.max()} were asked for; there are 0 to {len(x) - 1}.")
-        chosen = slice(0, len(x)) if rows is None else rows
-        if self._classifies:
-            self.samples.check_labels(self._runtime.fields["y"][chosen])
-        if self.samples.tokens is not None:
-            self.samples.check_tokens(x[chosen])
+    def _batch_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
+        chosen: Rows = slice(0, len(x)) if rows is None else rows
+        if count_of(chosen) != self.program.batch_size:
+            raise BadInput(f"A step got {count_of(chosen)} samples; the program's batch is {self.program.batch_size}.")
+        self._check(chosen)
         return chosen
 
-    def _batch_rows(self, x: Array, rows: RowNumbers | None) -> Rows:
-        chosen = self._chosen_rows(x, rows)
-        if _count(chosen) != self.program.batch_size:
-            raise BadInput(f"A step got {_count(chosen)} samples; the program's batch is {self.program.batch_size}.")
-        return chosen
+    def _check(self, rows: Rows) -> None:
+        self.samples.check_rows(self._runtime.fields["x"], self._runtime.fields["y"], rows)
 
     def _replay(self, rows: Rows) -> float:
         """Run the training plan once and return the mean loss."""
@@ -201,7 +197,7 @@ class Executor:
         with np.errstate(all="ignore"):
             _run(compiled.begin)
             for number in range(compiled.plan.micro_batches):
-                self._runtime.rows = _part(rows, number * size, size)
+                self._runtime.rows = piece_of(rows, number * size, size)
                 _run(compiled.body)
                 total += float(compiled.losses.sum(dtype=np.float64))
                 if not math.isfinite(total):
@@ -216,28 +212,21 @@ class Executor:
         loss = self._replay(rows)
         return loss, self._arena.highest_changed(first, end, pattern)
 
-    def _forward(self, rows: Rows) -> Iterator[tuple[Rows, Array, Array]]:
+    def _forward(self, rows: slice | Order) -> Iterator[tuple[Rows, Array, Array]]:
         """Run the evaluation plan over samples; yield row numbers, logits and losses, valid until the next turn."""
         compiled, size = self._evaluation, self._evaluation.plan.micro_batch
         if compiled.logits is None:
             raise CoreError("The evaluation plan frees the logits before its end; plan the program again.")
-        for first in range(0, _count(rows), size):
-            self._runtime.rows = _part(rows, first, size)
-            count = min(size, _count(rows) - first)
-            with np.errstate(all="ignore"):
-                _run(compiled.body)
-            yield self._runtime.rows, compiled.logits[:count], compiled.losses[:count]
+        for taken in in_turn(rows, max(1, _ROWS_AHEAD // size) * size):
+            self._check(taken)
+            for part in in_turn(taken, size):
+                self._runtime.rows = part
+                with np.errstate(all="ignore"):
+                    _run(compiled.body)
+                count = count_of(part)
+                yield part, compiled.logits[:count], compiled.losses[:count]
 
 
 def _run(calls: tuple[Bound, ...]) -> None:
     for call in calls:
         call()
-
-
-def _count(rows: Rows) -> int:
-    return rows.stop if isinstance(rows, slice) else len(rows)
-
-
-def _part(rows: Rows, first: int, size: int) -> Rows:
-    """Return the next rows, fewer at the end; a slice always starts at 0."""
-    return slice(first, min(rows.stop, first + size)) if isinstance(rows, slice) else rows[first : first + size]

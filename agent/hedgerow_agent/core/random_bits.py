@@ -16,6 +16,8 @@ _UNIFORMS_PER_NORMAL = 12
 _LEVELS = 65_536
 _CHUNK = 4096
 """Numbers made at once: few enough that their words come from the heap; freed mappings teach the C library to keep."""
+_MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_HALF = np.uint64(32)
 
 
 def generator(*key: str | int) -> np.random.Philox:
@@ -35,9 +37,12 @@ def mixed(*numbers: int) -> int:
     return word
 
 
-def permutation(count: int, *key: str | int) -> npt.NDArray[np.intp]:
-    """Return the numbers below `count` in an order given by the key."""
-    return np.argsort(generator(*key).random_raw(count), kind="stable")
+def mix(words: npt.NDArray[np.uint64]) -> None:
+    """Make random halves of an array's words in place, each of its own (splitmix64 up to its last multiplication)."""
+    for shift, factor in _MIXING:
+        words ^= words >> shift
+        words *= factor
+    words >>= _HALF
 
 
 def normal(count: int, *key: str | int) -> npt.NDArray[np.float32]:

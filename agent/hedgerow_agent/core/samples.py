@@ -1,15 +1,19 @@
 """What samples and targets a program takes, and the sentences for those it does not."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from hedgerow_agent.core.errors import BadInput
-from hedgerow_agent.core.kernels.call import Array
+from hedgerow_agent.core.kernels.call import Array, Rows
+from hedgerow_agent.core.rows import in_turn
 from hedgerow_plans.graph.ir import DType, Graph, Node, Tensor
 from hedgerow_plans.graph.ops.loss import LOSSES
 from hedgerow_plans.plan import Program
+
+_LOOKED_AT_BYTES = 64 * 1024
 
 
 class Targets(StrEnum):
@@ -57,6 +61,20 @@ class SampleShape:
         if self.targets is Targets.NUMBERS:
             return np.broadcast_to(np.float32(0), (count, *self.output))
         return np.broadcast_to(np.int32(0), (count,))
+
+    def check_rows(self, x: Array, y: Array, rows: Rows) -> None:
+        """Raise a sentence if a row is none, a label no class, or a token without a row in the model's table.
+
+        Targets of other kinds may be anything. A little is looked at at once, however many rows there are.
+        """
+        if not isinstance(rows, slice) and rows.size and (rows.min() < 0 or rows.max() >= len(x)):
+            raise BadInput(f"Samples {rows.min()} to {rows.max()} were asked for; there are 0 to {len(x) - 1}.")
+        if self.targets is Targets.LABELS:
+            for piece in in_turn(rows, _LOOKED_AT_BYTES // y.itemsize):
+                self.check_labels(y[piece])
+        if self.tokens is not None:
+            for piece in in_turn(rows, max(1, _LOOKED_AT_BYTES // (x.itemsize * math.prod(self.shape)))):
+                self.check_tokens(x[piece])
 
     def check_labels(self, labels: Array) -> None:
         """Raise a sentence if a label is not a class; targets of other kinds may be anything."""

@@ -31,8 +31,7 @@ class TrainingRun:
 
     def __init__(self, executor: Executor, dataset: Dataset, schedule: Schedule, step: int = 0) -> None:
         executor.samples.check_arrays(dataset.x, dataset.y)
-        executor.samples.check_labels(dataset.y)
-        executor.samples.check_tokens(dataset.x)
+        executor.samples.check_rows(dataset.x, dataset.y, slice(0, len(dataset.x)))
         self.executor = executor
         self._dataset = dataset
         self._schedule = schedule

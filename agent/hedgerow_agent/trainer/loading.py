@@ -7,8 +7,6 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from hedgerow_agent.core.data import Batches, Dataset, load_dataset, split
 from hedgerow_agent.core.errors import BadInput
 from hedgerow_agent.core.samples import sample_shape
@@ -81,12 +79,6 @@ def total_steps(program: Program, dataset: Dataset, start: Start) -> int:
 
 
 def data_read(dataset: Dataset) -> DataRead:
-    """Return what reading the dataset took."""
-    reading, samples = dataset.reading, len(dataset.x)
-    return DataRead(
-        samples=samples,
-        # The split numbers every row, and an epoch puts those for training into an order of its own.
-        held_bytes=reading.held_bytes + 2 * samples * np.dtype(np.intp).itemsize,
-        at_once_bytes=reading.at_once_bytes,
-        copied_bytes=reading.copied_bytes,
-    )
+    """Return what reading the dataset took; nothing is held, as it stays in storage and orders of rows are computed."""
+    reading = dataset.reading
+    return DataRead(samples=len(dataset.x), at_once_bytes=reading.at_once_bytes, copied_bytes=reading.copied_bytes)

@@ -74,7 +74,7 @@ class DataRead(Message):
 
     samples: Count = 0
     skipped: Count = 0  # lines of a stream that nothing can be learnt from
-    held_bytes: Count = 0  # in memory for the whole run: labels and row numbers
+    held_bytes: Count = 0  # in memory for the whole run: of a stream, its window and its batch
     at_once_bytes: Count = 0  # the largest piece while it was opened
     copied_bytes: Count = 0  # to storage, because it could not be mapped as it was
 

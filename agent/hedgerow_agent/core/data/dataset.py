@@ -1,6 +1,7 @@
 """What a dataset is to whoever trains: samples, targets, and what reading them takes."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,9 +9,8 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading a dataset takes besides the arena, in bytes."""
+    """What reading a dataset takes, in bytes; once it is open it holds none, for all of it stays in storage."""
 
-    held_bytes: int = 0  # in memory as long as the dataset is
     at_once_bytes: int = 0  # the largest piece while it was opened
     copied_bytes: int = 0  # to storage, because it could not be mapped as it was
     files: int = 0
@@ -18,8 +18,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Samples (numbers, or whole numbers that stand for tokens) and their labels or targets."""
+    """Samples (numbers, or whole numbers that stand for tokens) and their labels of any whole type, or targets."""
 
     x: npt.NDArray[np.float32] | npt.NDArray[np.int32]
-    y: npt.NDArray[np.int32] | npt.NDArray[np.float32]
+    y: npt.NDArray[np.integer[Any]] | npt.NDArray[np.float32]
     reading: Reading = field(default=Reading(), compare=False)

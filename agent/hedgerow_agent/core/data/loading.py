@@ -21,7 +21,7 @@ from hedgerow_agent.core.samples import SampleShape
 SPOOL_LIMIT_BYTES = 4 << 30
 """Most that is copied to storage for one dataset; what is mapped may be larger."""
 
-_LABELS = np.dtype(np.int64)
+_LABELS = np.dtype(np.int32)
 _REMEDY = "make it again with numpy.savez, or as CSV"
 
 
@@ -40,10 +40,10 @@ def load_dataset(
         parts = [_open(file, samples) for file in _files(path)]
         spool = Spool(folder, limit_bytes)
         x = _joined(path, [part.x for part in parts], parts, spool, samples)
-        y = _joined(path, [part.y for part in parts], parts, spool, None)
+        y = _joined(path, [_labels(part) for part in parts], parts, spool, None)
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError) as error:
         raise BadInput(f"The dataset {path} cannot be read ({error}); {_REMEDY}.") from error
-    return _checked(path, x, y, Reading(0, spool.largest_piece_bytes, spool.used_bytes, len(parts)))
+    return _checked(path, x, y, Reading(spool.largest_piece_bytes, spool.used_bytes, len(parts)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -72,8 +72,6 @@ def _joined(
 ) -> Array:
     """Return one array of all parts: mapped where it lies if there is one that can be, else copied."""
     shaped = [_shaped(source, samples) for source in sources]
-    if len(shaped) > 1 and all(source.dtype.kind in "iu" for source in shaped) and samples is None:
-        shaped = [replace(source, dtype=_LABELS) for source in shaped]  # whole numbers of any width are labels
     first = shaped[0]
     for source, part in zip(shaped, parts, strict=True):
         if (source.dtype, source.row_shape) != (first.dtype, first.row_shape):
@@ -85,6 +83,25 @@ def _joined(
         return first.mapped
     pieces = (piece for source in shaped for piece in source.pieces())
     return spool.store(str(path), pieces, first.row_shape, first.dtype)
+
+
+def _labels(part: Part) -> Source:
+    """Return targets as they are, and labels as a copy of them would be: as wide as the core takes them."""
+    source = part.y
+    if source.dtype.kind not in "iu" or source.row_shape:
+        return source
+    return replace(source, dtype=_LABELS, pieces=lambda: _checked_labels(part.name, source))
+
+
+def _checked_labels(name: str, source: Source) -> Iterator[Array]:
+    """Yield labels piece by piece; raise a sentence at the first that is none."""
+    first = 0
+    for piece in source.pieces():
+        if piece.min() < 0 or piece.max() > np.iinfo(_LABELS).max:
+            row = int(np.argmax((piece < 0) | (piece > np.iinfo(_LABELS).max)))
+            raise BadInput(f"y of {name} holds the label {piece[row]} in row {first + row}; labels count from 0.")
+        yield piece
+        first += len(piece)
 
 
 def _shaped(source: Source, samples: SampleShape | None) -> Source:
@@ -108,16 +125,14 @@ def _checked(path: Path, x: Array, y: Array, reading: Reading) -> Dataset:
         raise BadInput(f"x of {path} is {x.dtype} {list(x.shape)}; {wanted}.")
     if not len(x):
         raise BadInput(f"The dataset {path} is empty; give it samples.")
-    at_once = max(reading.at_once_bytes, _check_finite(path, "x", x))
+    looked_at = [_check_finite(path, "x", x)]
     if y.dtype == np.float32 and y.ndim > 1 and len(y) == len(x):
-        at_once = max(at_once, _check_finite(path, "y", y))
-        return Dataset(x, y, Reading(reading.held_bytes, at_once, reading.copied_bytes, reading.files))
-    if y.dtype.kind not in "iu" or y.shape != (len(x),):
+        looked_at.append(_check_finite(path, "y", y))
+    elif y.dtype.kind not in "iu" or y.shape != (len(x),):
         raise BadInput(f"y of {path} is {y.dtype} {list(y.shape)}; it must be one whole number per sample ({len(x)}).")
-    if y.min() < 0 or y.max() > np.iinfo(np.int32).max:
-        raise BadInput(f"y of {path} holds labels from {y.min()} to {y.max()}; labels count from 0.")
-    labels = np.array(y, dtype=np.int32)
-    return Dataset(x, labels, Reading(labels.nbytes, at_once, reading.copied_bytes, reading.files))
+    else:
+        looked_at += [piece.nbytes for piece in _checked_labels(str(path), of_array(y))]
+    return Dataset(x, y, replace(reading, at_once_bytes=max(reading.at_once_bytes, *looked_at)))
 
 
 def _check_finite(path: Path, name: str, array: Array) -> int:

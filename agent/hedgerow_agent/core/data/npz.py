@@ -10,6 +10,8 @@ from hedgerow_agent.core.data.source import Part, Source
 from hedgerow_agent.core.errors import BadInput
 
 _LOCAL_HEADER_BYTES = 30
+_ENCRYPTED = 1  # the flag of a member that needs a password
+_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what numpy writes; others fail in ways of their own
 
 
 def open_npz(path: Path) -> Part:
@@ -23,6 +25,10 @@ def _source(path: Path, archive: zipfile.ZipFile, name: str) -> Source:
         member = archive.getinfo(f"{name}.npy")
     except KeyError:
         raise BadInput(f"The dataset {path} has no array {name!r}; it needs x (samples) and y (labels).") from None
+    if member.flag_bits & _ENCRYPTED:
+        raise BadInput(f"The array {name!r} of {path} is encrypted; store it without a password.")
+    if member.compress_type not in _KINDS:
+        raise BadInput(f"The array {name!r} of {path} is packed unusually; store it with numpy.savez_compressed.")
     with archive.open(member) as stream:
         header = npy.read_header(stream, f"{member.filename} of {path}", member.file_size)
     start = _stored_at(path, member)

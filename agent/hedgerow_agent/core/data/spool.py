@@ -26,17 +26,18 @@ class Spool:
         with tempfile.TemporaryFile(dir=self._folder) as file:
             rows = 0
             for piece in pieces:
-                self._count(name, piece.nbytes)
-                file.write(np.ascontiguousarray(piece, dtype).data)
+                stored = np.ascontiguousarray(piece, dtype)
+                self._count(name, piece.nbytes, stored.nbytes)
+                file.write(stored.data)
                 rows += len(piece)
             file.flush()
             if not rows or 0 in row_shape:
                 return np.zeros((rows, *row_shape), dtype)
-            stored: Array = np.memmap(file, dtype, mode="r", shape=(rows, *row_shape))
-            return stored
+            array: Array = np.memmap(file, dtype, mode="r", shape=(rows, *row_shape))
+            return array
 
-    def _count(self, name: str, piece_bytes: int) -> None:
-        self.used_bytes += piece_bytes
+    def _count(self, name: str, piece_bytes: int, stored_bytes: int) -> None:
+        self.used_bytes += stored_bytes
         self.largest_piece_bytes = max(self.largest_piece_bytes, piece_bytes)
         if self.used_bytes > self._limit_bytes:
             raise BadInput(

@@ -37,6 +37,9 @@ def _copy(source: Array, rows: range, output: Array) -> None:
 
 
 def _gather(source: Array, rows: RowNumbers, output: Array) -> None:
+    if source.ndim == 1:  # labels, of any whole type
+        output[...] = source[rows]
+        return
     if source.flags.aligned and source.flags.c_contiguous and output.flags.c_contiguous:
         # Any mode but "raise" lets numpy write straight into `out`; the rows were checked when they were chosen.
         np.take(source, rows, axis=0, out=output, mode="clip")

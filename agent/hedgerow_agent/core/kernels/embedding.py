@@ -5,12 +5,23 @@ import numpy as np
 from hedgerow_agent.core.kernels.call import Bound, Call, ScratchCutter
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, rows_per_tile
 
+_TOKENS_AT_ONCE = 8192
+
 
 def bind_embedding(call: Call) -> Bound:
     """Return the row of each token; that tokens are within the table is checked when samples are chosen."""
     (tokens, table), (output,) = call.inputs, call.outputs
-    # Any mode but "raise" lets numpy write straight into `out`.
-    return lambda: np.take(table, tokens, axis=0, out=output, mode="clip")
+    # Some at a time, because numpy makes a copy of the tokens twice as wide to index with them.
+    chosen, rows = tokens.reshape(-1), output.reshape(-1, table.shape[1])
+    parts = [slice(first, first + _TOKENS_AT_ONCE) for first in range(0, len(chosen), _TOKENS_AT_ONCE)]
+    pieces = [(chosen[part], rows[part]) for part in parts]
+
+    def run() -> None:
+        for some, result in pieces:
+            # Any mode but "raise" lets numpy write straight into `out`.
+            np.take(table, some, axis=0, out=result, mode="clip")
+
+    return run
 
 
 def bind_embedding_grad(call: Call) -> Bound:
