@@ -70,6 +70,16 @@ def test_a_dataset_comes_back_from_its_file(tmp_path: Path, save: object) -> Non
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("label", [-1, 2**31, 2**40])
+def test_a_label_that_is_none_is_named_with_its_row(tmp_path: Path, save: Callable[..., None], label: int) -> None:
+    y = np.zeros(100_000, np.int64)
+    y[70_000] = label  # beyond the first piece
+    save(tmp_path / "set.npz", x=np.zeros((100_000, 1), np.float32), y=y)
+    with pytest.raises(BadInput, match=f"holds the label {label} in row 70000; labels count from 0"):
+        load_dataset(tmp_path / "set.npz")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_tokens_and_targets_are_read_as_they_are(tmp_path: Path, save: Callable[..., None]) -> None:
     path = tmp_path / "set.npz"
     tokens = np.arange(12, dtype=np.int32).reshape(4, 3)

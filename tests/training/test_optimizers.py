@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from hedgerow_agent.core.data.augmentation import noise
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.training import Schedule, TrainingRun
@@ -17,6 +18,7 @@ from hedgerow_plans.plan import Program
 from hedgerow_plans.program import DeviceCosts, ProgramRequest, build_program
 from hedgerow_plans.training.graphs import differentiate
 from hedgerow_plans.training.optimizers import Adam, Adam8bit, Optimizer, Sgd, state_bytes
+from hedgerow_plans.training.schedules import Cosine
 from hedgerow_plans.verify import verify_program
 from support.digits import digits
 from support.kernel_calls import Laboratory
@@ -225,7 +227,7 @@ def test_going_on_after_a_restart_changes_no_bit(program: Program) -> None:
 
 
 def test_digits_are_learnt(program: Program) -> None:
-    run = TrainingRun(Executor(program, {}, seed=1), digits(), Schedule(epochs=12, learning_rate=0.003, seed=1))
+    run = TrainingRun(Executor(program, {}, seed=1), digits(), Schedule(20, 0.003, 1, Cosine(20), noise(0.15)))
     while not run.done:
         run.run_step()
     accuracy = run.test().accuracy
