@@ -63,7 +63,7 @@ bench: venv ## how long large models take to build and differentiate
 	@PYTHONPATH=plans $(BIN)/python hack/bench-graphs
 
 bench-core: venv ## the training step beside PyTorch's, which gets a venv of its own; a table in reports/
-	@PYTHONPATH=hack $(BIN)/python -m bench_core
+	@PYTHONPATH=hack $(BIN)/python -m bench_core $(BENCH)
 
 wheels: venv ## an sdist and a wheel for each machine that the compiled backend is built for, in dist/
 	@PYTHONPATH=hack $(BIN)/python hack/wheels

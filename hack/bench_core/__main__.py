@@ -29,6 +29,14 @@ GLIBC_KEEPS_MEMORY = {
 }
 """What "tuned" tells glibc: never give memory back, so that torch does not fault it in anew for every tensor."""
 
+AVX2_AT_MOST = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell",
+}
+"""What keeps torch's libraries and numpy's from AVX-512, which the compiled backend does not use and no board has."""
+
 
 def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
@@ -42,6 +50,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (default 1 2)")
     parser.add_argument("--seconds", type=float, default=3.0, help="seconds each process measures (default 3)")
+    parser.add_argument("--avx2", action="store_true", help="nobody may use AVX-512, as on boards, which have none")
     parser.add_argument("--reports", type=Path, default=REPORTS, help="where the table goes")
     return parser.parse_args(words)
 
@@ -49,16 +58,17 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
 class Contest:
     """Starts contestants in processes of their own."""
 
-    def __init__(self, torch_python: Path, programs: Path, seconds: float) -> None:
+    def __init__(self, torch_python: Path, programs: Path, arguments: argparse.Namespace) -> None:
         self._torch_python = torch_python
         self._programs = programs
-        self._seconds = str(seconds)
+        self._seconds = str(arguments.seconds)
+        self._limits = AVX2_AT_MOST if arguments.avx2 else {}
 
     def __call__(self, case: Case, contestant: str) -> Sample:
         """Run one contestant and return what it measured."""
         output = subprocess.run(
             self._command(case, contestant),
-            env=self._environment(case, contestant),
+            env=self.environment(case, contestant),
             stdout=subprocess.PIPE,
             text=True,
             check=True,
@@ -73,10 +83,12 @@ class Contest:
         tuned = ["tuned"] if contestant == TUNED else []
         return [self._torch_python, "-m", "bench_core.peer", name, self._seconds, str(case.threads), *tuned]
 
-    def _environment(self, case: Case, contestant: str) -> dict[str, str]:
+    def environment(self, case: Case, contestant: str) -> dict[str, str]:
+        """Return what a contestant's process is told about threads, instructions and memory."""
         count = 1 if contestant == NATIVE else case.threads  # which splits work above BLAS
         threads = {f"{library}_NUM_THREADS": str(count) for library in ("OPENBLAS", "OMP", "MKL")}
-        return {**os.environ, "PYTHONPATH": str(HACK), **threads, **(GLIBC_KEEPS_MEMORY if contestant == TUNED else {})}
+        memory = GLIBC_KEEPS_MEMORY if contestant == TUNED else {}
+        return {**os.environ, "PYTHONPATH": str(HACK), **threads, **self._limits, **memory}
 
 
 def tell(case: Case, each: Round, quiet: bool) -> None:
@@ -94,7 +106,7 @@ def measure(arguments: argparse.Namespace, torch_python: Path) -> list[Results]:
     with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as folder:
         for workload in chosen:
             (Path(folder) / workload.name).write_bytes(encoded_program(workload))
-        contest = Contest(torch_python, Path(folder), arguments.seconds)
+        contest = Contest(torch_python, Path(folder), arguments)
         return run_rounds(cases, arguments.rounds, contest, tell, contestants())
 
 
@@ -107,10 +119,19 @@ def contestants() -> Sequence[str]:
     return WITH_NATIVE
 
 
-def write_report(folder: Path, results: list[Results]) -> str:
+def processor(avx2: bool) -> str:
+    """Return what measures: processors of one architecture differ by more than the ratios."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    known = dict([part.strip() for part in line.split(":", 1)] for line in lines if ":" in line)
+    has_wide = "avx512f" in known.get("flags", "").split()
+    wide = "without AVX-512" if avx2 or not has_wide else "with AVX-512"
+    return f"{known.get('model name', platform.machine())} {wide}, processors {sorted(os.sched_getaffinity(0))}"
+
+
+def write_report(folder: Path, results: list[Results], avx2: bool = False) -> str:
     """Write the table and every round beside it, and return the table."""
     now = dt.datetime.now(dt.UTC)
-    where = f"{platform.machine()}, processors {sorted(os.sched_getaffinity(0))}, Python {platform.python_version()}"
+    where = f"{processor(avx2)}, Python {platform.python_version()}"
     title = f"Training steps beside PyTorch {TORCH_VERSION}, {now:%Y-%m-%d %H:%M} UTC"
     text = markdown(title, f"Ratios are ours / torch, medians of rounds; {where}.", results)
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +149,7 @@ def main(words: Sequence[str]) -> int:
         print(python)
         return 0
     results = measure(arguments, python)
-    print(write_report(arguments.reports, results))
+    print(write_report(arguments.reports, results, arguments.avx2))
     print("\n".join(figures(results)))
     problems = [problem for result in results for problem in (*over_bounds(result), *too_few(result, FEWEST_ROUNDS))]
     print("\n".join(problems) or "Every ratio is within its bound.")
