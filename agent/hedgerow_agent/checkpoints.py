@@ -107,6 +107,12 @@ class CheckpointFolder:
         found = [report for name in names if isinstance(report := self.find(name), CheckpointReport)]
         return tuple(sorted(found, key=lambda report: report.step))
 
+    def is_empty(self) -> bool:
+        """Whether nothing in here was learnt; a resume file of step 0 holds what training began with."""
+        header = self.resume_header()
+        begun = {_RESUME_FILE} if header is not None and not header.step else set()
+        return {file.name for file in self.path.glob("*")} <= begun
+
     def read_delta(self, checkpoint: str) -> bytes | None:
         """Return the delta's bytes if they are the ones that were written."""
         report = self._read_report(checkpoint)

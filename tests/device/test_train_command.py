@@ -321,7 +321,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(place: Path) -> None:
     child = subprocess.Popen(line, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     folder = CheckpointFolder(place / "part" / "checkpoints")
     deadline = time.monotonic() + 120
-    while folder.resume_header() is None and time.monotonic() < deadline:
+    while not folder.good() and time.monotonic() < deadline:
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=120)

@@ -17,8 +17,7 @@ from hedgerow_agent.checkpoints import CheckpointFolder
 from hedgerow_agent.local import planning
 from hedgerow_agent.local.runs import alone_in
 from hedgerow_agent.local.terminal import Terminal
-from hedgerow_agent.trainer import job as trainer_job
-from hedgerow_agent.trainer import protocol
+from hedgerow_agent.trainer import conversation, protocol
 from hedgerow_agent.weights import map_tensors
 from hedgerow_plans.program import build_program
 from support.digits import digits
@@ -107,6 +106,17 @@ def test_fresh_begins_anew_and_loses_nothing(place: Path, train: Train) -> None:
     assert "(--fresh begins anew)" in done.stderr
     assert files(place / "st" / "earlier-1") == before
     assert files(place / "st").keys() == before.keys() | {f"earlier-1/{name}" for name in before}
+
+
+def test_a_run_that_learnt_nothing_is_not_set_aside(place: Path, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as stopping:
+        when_said(stopping, "progress", 1, interrupt)
+        refused(train(*LINE), 130, "Stopped before the first checkpoint")
+    assert (place / "st" / "checkpoints" / "resume.bin").exists()
+    done = train(*LINE, "--seed", 9)
+    assert done.stderr == ""
+    alone = report(train(*LINE, "--seed", 9, "--out", "alone"))
+    assert same_delta(place / report(done)["checkpoint"], place / alone["checkpoint"])
 
 
 def test_what_cannot_begin_leaves_the_run_that_is_there_in_its_place(place: Path, train: Train) -> None:
@@ -243,28 +253,40 @@ def test_a_stream_that_is_cut_otherwise_is_another_run(place: Path, train: Train
     assert Path(first["checkpoint"]).name == "step-000012.safetensors"
 
 
+class Disk:
+    """A disk that can be full: then no file takes more than a program does."""
+
+    def __init__(self) -> None:
+        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, self._before[1]))
+
+    def free(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
+
+
 @pytest.fixture
-def full_disk(place: Path, train: Train, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Let no file take more than a program does, as on a disk that is full; return what frees the disk."""
-    monkeypatch.setattr(trainer_job, "_STORAGE_RETRY_SECONDS", 0.01)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def free() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    yield free
-    free()
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    monkeypatch.setattr(conversation, "_STORAGE_RETRY_SECONDS", 0.01)
+    disk = Disk()
+    yield disk
+    disk.free()
 
 
+@pytest.mark.parametrize(
+    "full", [("progress", "The resume file of step 0 cannot"), ("checkpoint", "The checkpoint of step 40 cannot")]
+)
 def test_a_full_disk_is_told_once_and_waited_for(
-    place: Path, train: Train, full_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    place: Path, train: Train, disk: Disk, monkeypatch: pytest.MonkeyPatch, full: tuple[str, str]
 ) -> None:
-    when_said(monkeypatch, "stalled", 3, full_disk)
+    full_after, words = full
+    when_said(monkeypatch, full_after, 1, disk.fill)
+    when_said(monkeypatch, "stalled", 3, disk.free)
     done = train(*LINE)
     found = report(done)
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "The checkpoint of step 20 cannot be written" in done.stderr
+    assert words in done.stderr
     assert "It is tried again; free some space." in done.stderr
     assert steps(place / "st") == [220, 234]
     whole = report(train(*LINE, "--out", "whole"))
@@ -272,8 +294,8 @@ def test_a_full_disk_is_told_once_and_waited_for(
     assert not list((place / "st").rglob("*.new"))
 
 
-@pytest.mark.usefixtures("full_disk")
-def test_waiting_for_space_can_be_ended(place: Path, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_space_can_be_ended(place: Path, train: Train, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.fill()
     when_said(monkeypatch, "stalled", 3, interrupt)
     done = train(*LINE)
     refused(done, 130, "Stopped before the first checkpoint")

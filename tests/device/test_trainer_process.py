@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hedgerow_agent.checkpoints import CheckpointFolder
 from hedgerow_agent.trainer.protocol import FROM_TRAINER, Budget, Said, Start, Stop, as_line
 from hedgerow_plans.protocol.messages import Message
 from support.devices import is_alive, small_program
@@ -54,6 +56,12 @@ def start(tmp_path: Path) -> Start:
 def kinds_until_the_end(child: Trainer) -> list[str]:
     assert child.process.stdout is not None
     return [json.loads(line)["kind"] for line in child.process.stdout]
+
+
+def hear_until(child: Trainer, kind: str) -> Said:
+    while (said := child.hear()).kind != kind:
+        assert said.kind in {"ready", "progress", "paused"}, said
+    return said
 
 
 def test_it_waits_for_a_budget_before_it_builds_its_arena_and_ends_with_complete(start: Start) -> None:
@@ -150,3 +158,35 @@ def test_a_loss_that_is_no_number_is_a_failure_not_a_crash(start: Start) -> None
         child.tell(Budget(budget_bytes=None))
         assert kinds_until_the_end(child)[-1] == "failed"
         assert child.process.wait(10) == 0
+
+
+def test_killed_beside_its_first_checkpoint_it_ends_with_the_same_bits(start: Start, tmp_path: Path) -> None:
+    """The disk takes the checkpoint but not what training goes on from; the momentum is only in the latter."""
+    whole = start.model_copy(update={"folder": str(tmp_path / "whole")})
+    with trainer() as child:
+        child.tell(whole)
+        child.tell(Budget(budget_bytes=None))
+        kinds_until_the_end(child)
+    expected = CheckpointFolder(tmp_path / "whole").good()
+    assert [report.step for report in expected] == [20, 39]
+
+    room_bytes = small_program().resident_bytes - 1
+    assert room_bytes > expected[0].size_bytes
+    with trainer() as child:
+        child.tell(start)
+        child.tell(Budget(budget_bytes=None))
+        child.tell(Budget(budget_bytes=1))
+        hear_until(child, "paused")
+        resource.prlimit(child.process.pid, resource.RLIMIT_FSIZE, (room_bytes, room_bytes))
+        child.tell(Budget(budget_bytes=None))
+        stalled = hear_until(child, "stalled")
+        assert stalled.kind == "stalled"
+        assert "step 20" in stalled.message
+    kept = CheckpointFolder(Path(start.folder)).good()
+    assert kept == expected[:1]
+
+    with trainer() as child:
+        child.tell(start.model_copy(update={"from_checkpoint": kept[0].id}))
+        child.tell(Budget(budget_bytes=None))
+        assert kinds_until_the_end(child)[-1] == "complete"
+    assert CheckpointFolder(Path(start.folder)).good() == expected

@@ -44,8 +44,8 @@ class RunFolder:
             return None
 
     def is_empty(self) -> bool:
-        """Whether no run has kept anything in here."""
-        return not any(self.checkpoints.path.glob("*"))
+        """Whether no run has learnt anything in here."""
+        return self.checkpoints.is_empty()
 
     def planned(self, request: str) -> bytes | None:
         """Return the program that was planned in here for the very same request, if it is whole."""

@@ -2,12 +2,16 @@
 
 import math
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from hedgerow_agent.trainer import protocol
 from hedgerow_agent.trainer.tally import Tally
 
 _LISTEN_SECONDS = 1.0
+_STORAGE_RETRY_SECONDS = 1.0
+
+_T = TypeVar("_T")
 
 
 class Stopped(Exception):  # noqa: N818 - control flow, not an error
@@ -58,6 +62,15 @@ class Talk:
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _LISTEN_SECONDS))
             self.listen()
+
+    def until_stored(self, what: str, write: Callable[[], _T]) -> _T:
+        """Write something; where the disk does not take it, say so, wait, and try again for as long as it takes."""
+        while True:
+            try:
+                return write()
+            except OSError as error:
+                problem = f"{what} cannot be written: {error}. It is tried again; free some space."
+                self.stall(problem, _STORAGE_RETRY_SECONDS)
 
     def await_budget(self) -> None:
         """Wait for the next word."""

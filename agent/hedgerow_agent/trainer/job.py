@@ -27,11 +27,10 @@ from hedgerow_agent.trainer.loading import Unfit, data_read, load_data, load_pro
 from hedgerow_agent.trainer.rates import rates
 from hedgerow_agent.trainer.switching import Switching
 from hedgerow_agent.trainer.tally import Tally
-from hedgerow_plans.protocol.messages import CheckpointReport, Quality
+from hedgerow_plans.protocol.messages import Quality
 
-_STORAGE_RETRY_SECONDS = 1.0
 _PAGING_RETRY_SECONDS = 10.0
-"""Longer, because everything is built anew for it."""
+"""Longer than where a write is tried again, because everything is built anew for it."""
 
 
 def run_job(start: protocol.Start, channel: Conversation) -> None:
@@ -112,9 +111,13 @@ class Job:
         if tally.accuracy_before is None:
             tally.accuracy_before = run.test().accuracy
         self._keeping.restore(executor, self._resume, tally)
-        self._resume = None  # as large as the residents, and nobody needs it any more
         if not self._talk.stalled:  # else the first step shows whether storage serves again
             self._talk.say_progress()
+        if self._resume is None:
+            # Killed between the first checkpoint and its resume file, it would go on without the optimiser's state.
+            what = f"The resume file of step {tally.step}"
+            self._talk.until_stored(what, lambda: self._keeping.write_resume(executor, tally.step, tally))
+        self._resume = None  # as large as the residents, and nobody needs it any more
         return TrainingRun(executor, self._dataset, schedule, tally.step)
 
     def _step(self, run: TrainingRun) -> None:
@@ -137,8 +140,8 @@ class Job:
         accuracy = self._judge(run)
         delta = self._keeping.encode(run.executor, run.step, accuracy)
         self._tally.accuracy_now = accuracy
-        while (report := self._try_to_store(run, delta)) is None:
-            pass
+        what, tally = f"The checkpoint of step {run.step}", self._tally
+        report = self._talk.until_stored(what, lambda: self._keeping.write(run.executor, delta, run.step, tally))
         self._talk.say(protocol.Checkpointed(checkpoint=report, progress=self._tally.progress()))
 
     def _judge(self, run: TrainingRun) -> float | None:
@@ -151,15 +154,6 @@ class Job:
     def _judge_at_the_end(self, run: TrainingRun) -> None:
         self._tally.test = _quality(run.test(), run.step, "test")
         self._tally.accuracy_after = self._tally.test.accuracy
-
-    def _try_to_store(self, run: TrainingRun, delta: bytes) -> CheckpointReport | None:
-        """Write both files, or say why the disk did not take them."""
-        try:
-            return self._keeping.write(run.executor, delta, run.step, self._tally)
-        except OSError as error:
-            problem = f"The checkpoint of step {run.step} cannot be written: {error}. It is tried again"
-            self._talk.stall(f"{problem}; free some space.", _STORAGE_RETRY_SECONDS)
-            return None
 
     def _finish(self, run: TrainingRun) -> None:
         if self._tally.test is None:  # the last step was taken by a trainer that could not say so any more
