@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench_core.instructions import alike, held_back
 from bench_core.programs import encoded_program
 from bench_core.report import as_json, figures, markdown, over_bounds, too_few
 from bench_core.rounds import CONTESTANTS, NATIVE, OURS, TUNED, WITH_NATIVE, Case, Results, Round, run_rounds
@@ -28,14 +29,6 @@ GLIBC_KEEPS_MEMORY = {
     "MALLOC_TOP_PAD_": str(256 * 2**20),
 }
 """What "tuned" tells glibc: never give memory back, so that torch does not fault it in anew for every tensor."""
-
-AVX2_AT_MOST = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-    "OPENBLAS_CORETYPE": "Haswell",
-}
-"""What keeps torch's libraries and numpy's from AVX-512, which the compiled backend does not use and no board has."""
 
 
 def read_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -62,7 +55,7 @@ class Contest:
         self._torch_python = torch_python
         self._programs = programs
         self._seconds = str(arguments.seconds)
-        self._limits = AVX2_AT_MOST if arguments.avx2 else {}
+        self._surroundings = alike(os.environ, avx2=arguments.avx2)
 
     def __call__(self, case: Case, contestant: str) -> Sample:
         """Run one contestant and return what it measured."""
@@ -88,7 +81,7 @@ class Contest:
         count = 1 if contestant == NATIVE else case.threads  # which splits work above BLAS
         threads = {f"{library}_NUM_THREADS": str(count) for library in ("OPENBLAS", "OMP", "MKL")}
         memory = GLIBC_KEEPS_MEMORY if contestant == TUNED else {}
-        return {**os.environ, "PYTHONPATH": str(HACK), **threads, **self._limits, **memory}
+        return {**self._surroundings, "PYTHONPATH": str(HACK), **threads, **memory}
 
 
 def tell(case: Case, each: Round, quiet: bool) -> None:
@@ -148,6 +141,8 @@ def main(words: Sequence[str]) -> int:
     if isinstance(python, str):
         print(python)
         return 0
+    if held_back(os.environ):
+        sys.stderr.write(f"Not handed on, as one library alone heeds it: {', '.join(held_back(os.environ))}.\n")
     results = measure(arguments, python)
     print(write_report(arguments.reports, results, arguments.avx2))
     print("\n".join(figures(results)))

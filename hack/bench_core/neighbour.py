@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench_core.core import LEARNING_RATE, SEED, native_backend, samples
+from bench_core.instructions import alike
 from bench_core.programs import encoded_program
 from bench_core.timing import Settings, measure
 from bench_core.workloads import WORKLOADS
@@ -69,7 +70,7 @@ def timed(program: Path, name: str, way: Way, threads: int, processors: Sequence
     command = ["taskset", "-c", ",".join(map(str, processors)), sys.executable, "-m", "bench_core.neighbour", "--child"]
     words = [*command, str(program), name, way.backend, str(threads)]
     of_blas = threads if way.backend == "numpy" else 1
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(of_blas)}
+    environment = {**alike(os.environ), "OPENBLAS_NUM_THREADS": str(of_blas)}
     return float(subprocess.run(words, env=environment, stdout=subprocess.PIPE, check=True).stdout)
 
 

@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 
 from bench_core.core import LEARNING_RATE, SEED, samples
+from bench_core.instructions import alike
 from bench_core.programs import encoded_program
 from bench_core.workloads import WORKLOADS
 from hedgerow_agent.core.compilation import NumpyBackend
@@ -91,7 +92,7 @@ def profile(program: bytes, name: str, seconds: float) -> Milliseconds:
 def in_process(program: Path, name: str, threads: int) -> Milliseconds:
     """Return the same of a process with so many threads."""
     command = [sys.executable, "-m", "bench_core.profile", "--child", str(program), name]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+    environment = {**alike(os.environ), "OPENBLAS_NUM_THREADS": str(threads)}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return dict(json.loads(done.stdout))
 
