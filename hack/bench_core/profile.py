@@ -24,6 +24,7 @@ from bench_core.programs import encoded_program
 from bench_core.workloads import WORKLOADS
 from hedgerow_agent.core.compilation import NumpyBackend
 from hedgerow_agent.core.executor import Executor
+from hedgerow_agent.core.kernels import sinks
 from hedgerow_agent.core.kernels.call import Array, Bound, Call
 from hedgerow_plans import codec
 
@@ -66,21 +67,22 @@ class Stopwatch:
 
     @contextmanager
     def watching_products(self) -> Iterator[None]:
-        """Count products while this lasts; a layer's update is one product, made without numpy."""
-        with mock.patch.object(np, "matmul", self.timed(PRODUCTS, [np.matmul])):
+        """Count products while this lasts, those too that are bound meanwhile to go straight into a weight."""
+        matmul, taking = self.timed(PRODUCTS, [np.matmul]), sinks.taking
+        into_weights = mock.patch.object(sinks, "taking", lambda *given: self.timed(PRODUCTS, [taking(*given)]))
+        with into_weights, mock.patch.object(np, "matmul", matmul):
             yield
-        self.seconds[PRODUCTS] += self.seconds["sgd_linear"]
 
 
 def profile(program: bytes, name: str, seconds: float) -> Milliseconds:
     """Return the milliseconds of a step by operator, as means, in this process."""
     watch, (x, y) = Stopwatch(), samples(WORKLOADS[name])
-    executor = Executor(codec.decode(program), {}, SEED, backend=watch)
-    for _ in range(WARM_UP_STEPS):
-        executor.step(x, y, LEARNING_RATE)
-    watch.seconds.clear()
-    begun, steps = time.perf_counter(), 0
     with watch.watching_products():
+        executor = Executor(codec.decode(program), {}, SEED, backend=watch)
+        for _ in range(WARM_UP_STEPS):
+            executor.step(x, y, LEARNING_RATE)
+        watch.seconds.clear()
+        begun, steps = time.perf_counter(), 0
         while steps == 0 or time.perf_counter() - begun < seconds:
             executor.step(x, y, LEARNING_RATE)
             steps += 1

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Raised whenever a record's layout or the meaning of an operator's operands, sizes or numbers changes. */
-#define HEDGEROW_ABI 1
+#define HEDGEROW_ABI 2
 
 enum {
     HEDGEROW_PARTS = 4,     /* ranges that a record's work may be cut into: threads that share it */

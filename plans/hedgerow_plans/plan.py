@@ -13,7 +13,7 @@ from hedgerow_plans.graph.ir import Graph
 PROGRAM_SCHEMA = 3
 """Version of the encoded form; an agent refuses a program of a schema it does not speak."""
 
-KERNEL_TABLE = 5
+KERNEL_TABLE = 6
 """Version of the operators' meaning, scratch bytes included; operator and agent must agree on it."""
 
 

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.native.library import Library
+from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
+from hedgerow_plans.graph.ops.convolution_ways import Way
+from support.convolutions import Case, dense, in_orders, weight_order, winograd
 from support.gradients import parameter, sample, seeds
 from support.native_calls import Twins
 from support.twin_tests import compares, judge, state, trained
@@ -17,6 +20,14 @@ from support.twin_tests import compares, judge, state, trained
 sizes, batches = st.integers(1, 40), st.integers(1, 5)
 decays = st.sampled_from((0.0, 0.1))
 STEPS = state("t", dtype=DType.INT32)
+WIDE = [
+    (Case((40, 14, 14), (70, 40, 3, 3), {"padding": 1}, 8), Way.TAPS),
+    (Case((40, 14, 14), (70, 40, 3, 3), {"padding": 1, "stride": 2}, 8), Way.UNFOLD),
+    (Case((64, 8, 8), (48, 64, 3, 3), {"padding": 1}, 8), Way.WINOGRAD),
+    (Case((300, 4, 4), (36, 300, 1, 1), {}, 3), Way.UNFOLD),
+    (Case((70, 4, 4), (36, 70, 1, 1), {"stride": 2}, 3), Way.TAPS),
+]
+"""Layers whose channels fill whole vectors, panels and blocks."""
 
 
 @compares("sgd")
@@ -75,6 +86,36 @@ def test_gradients_that_go_straight_into_a_weight(
         judge({"sgd_linear": Twins(library, batch).compare(node, tensors, arrays)})
     finally:
         library.use_blas(library.blas)
+
+
+def check_convolution(library: Library, case: Case, way: Way, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    known = {tensor.name: tensor for tensor in (sample("x", *case.image), trained("w", *case.weight))}
+    forward = Node("y", "conv2d", ("x", "w"), ("dy",), attributes=case.attributes)
+    known["dy"] = table.infer(forward, known)[0]
+    tensors = in_orders(known, (Order.PIXELS, weight_order(case), Order.PIXELS))
+    node = Node("sgd", "sgd_conv2d", ("dy", "x"), (), ("w",), {**case.attributes, "algorithm": way.value})
+    arrays: dict[str, Array] = {
+        name: rng.standard_normal(tensor.full_shape(case.samples)).astype(np.float32) for name, tensor in known.items()
+    }
+    judge({"sgd_conv2d": Twins(library, case.samples).compare(node, tensors, arrays)})
+
+
+@compares("sgd_conv2d")
+@given(case=dense(), way=st.sampled_from((Way.TAPS, Way.UNFOLD)), seed=seeds)
+def test_gradients_that_go_straight_into_a_convolution(library: Library, case: Case, way: Way, seed: int) -> None:
+    check_convolution(library, case, way, seed)
+
+
+@compares("sgd_conv2d")
+@given(case=winograd(), seed=seeds)
+def test_transformed_gradients_that_go_straight_into_a_convolution(library: Library, case: Case, seed: int) -> None:
+    check_convolution(library, case, Way.WINOGRAD, seed)
+
+
+@pytest.mark.parametrize(("case", "way"), WIDE, ids=[f"{way.value} {case.weight}" for case, way in WIDE])
+def test_gradients_that_go_straight_into_convolutions_of_many_channels(library: Library, case: Case, way: Way) -> None:
+    check_convolution(library, case, way, 1)
 
 
 @compares("sgd_rows")

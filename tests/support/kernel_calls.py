@@ -56,12 +56,14 @@ class Laboratory:
             tuple(look[name] for name in names) for names in (node.inputs, node.outputs, node.updates)
         )
         inner = scratch[: scratch.size - GUARD_BYTES]
-        before, after = (tuple(known[name].order for name in names) for names in (node.inputs, node.outputs))
-        self.bind(Call(node, inputs, made, updates, inner, runtime, before, after))()
+        before, after, changed = (
+            tuple(known[name].order for name in names) for names in (node.inputs, node.outputs, node.updates)
+        )
+        self.bind(Call(node, inputs, made, updates, inner, runtime, before, after, update_orders=changed))()
         for name in node.updates:
             np.copyto(arrays[name], lying[name])
-        changed = np.flatnonzero(scratch != self.rubbish)
-        self.scratch_reached[node.name] = (int(changed[-1]) + 1 if changed.size else 0, inner.size)
+        written = np.flatnonzero(scratch != self.rubbish)
+        self.scratch_reached[node.name] = (int(written[-1]) + 1 if written.size else 0, inner.size)
         return outputs
 
     def scratch(self, node: Node, tensors: Mapping[str, Tensor]) -> Array:

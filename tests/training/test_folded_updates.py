@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hedgerow_agent.core.blas import find_blas
-from hedgerow_agent.core.kernels import dense
+from hedgerow_agent.core.kernels import dense, sinks
 from hedgerow_agent.core.kernels.call import Array, Call, Runtime
 from hedgerow_plans.graph.builder import Builder
 from hedgerow_plans.graph.errors import GraphError
@@ -94,7 +94,7 @@ def with_blas(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Whether numpy's BLAS is known, as it is in numpy's own wheels, or not, as in a numpy that somebody else built."""
     assert find_blas() is not None
     if not request.param:
-        monkeypatch.setattr(dense, "find_blas", lambda: None)
+        monkeypatch.setattr(sinks, "find_blas", lambda: None)
     return bool(request.param)
 
 

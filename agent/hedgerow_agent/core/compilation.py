@@ -131,7 +131,7 @@ class _Walk:
         scratch = self._workplace.arena.lay(scratch_offset, form.scratch)
         inputs, outputs, updates = map(tuple, views)
         runtime, orders = self._workplace.runtime, (form.input_orders, form.output_orders)
-        return Call(node, inputs, outputs, updates, scratch, runtime, *orders, form.flops)
+        return Call(node, inputs, outputs, updates, scratch, runtime, *orders, form.flops, form.update_orders)
 
     def _place(self, name: str, offset: int) -> None:
         self.live[name] = self._workplace.arena.lay(offset, self._shapes.tensor(name))

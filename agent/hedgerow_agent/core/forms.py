@@ -44,6 +44,7 @@ class NodeForm:
     input_orders: tuple[Order, ...]
     output_orders: tuple[Order, ...]
     flops: int
+    update_orders: tuple[Order, ...]
 
 
 class Shapes:
@@ -79,6 +80,10 @@ class Shapes:
 
     def _look_up(self, node: Node) -> NodeForm:
         count = table.scratch_bytes(node, self._tensors, self._micro_batch)
-        inputs, outputs = (tuple(self._tensors[name].order for name in names) for names in (node.inputs, node.outputs))
         flops = table.flops(node, self._tensors, self._micro_batch)
-        return NodeForm(Form((count,), _BYTE, None, count), table.operator(node.op).as_stored, inputs, outputs, flops)
+        inputs, outputs, updates = map(self._orders, (node.inputs, node.outputs, node.updates))
+        scratch, as_stored = Form((count,), _BYTE, None, count), table.operator(node.op).as_stored
+        return NodeForm(scratch, as_stored, inputs, outputs, flops, updates)
+
+    def _orders(self, names: tuple[str, ...]) -> tuple[Order, ...]:
+        return tuple(self._tensors[name].order for name in names)

@@ -21,8 +21,10 @@ LEAST_FLOPS_IN_A_ROW = 45_000_000
 """Of a product that is one of many: a convolution's come one after the other, and threads meet in each of them."""
 
 _ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}
-_FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0}
+_FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0, "sgd_conv2d": 0}
 """Which side of its weight a convolution multiplies patches with."""
+
+_MAKE_WEIGHTS = {"conv2d_grad_weight", "sgd_conv2d"}
 
 _PART_OF_WAY = {"taps": Fraction(1, 9), "winograd": Fraction(4, 9)}
 """Of the flops of a 3x3 convolution, what goes into one product; Winograd's sixteen, which save some, are one call."""
@@ -60,7 +62,7 @@ def _of_convolution(call: Call) -> int:
         return int(call.flops * _PART_OF_WAY[way])
     if way != "unfold" or call.integer("groups", 1) != 1:
         return 0
-    weight = call.outputs[0] if op == "conv2d_grad_weight" else call.inputs[1]
+    weight = (*call.updates, *call.outputs)[0] if op in _MAKE_WEIGHTS else call.inputs[1]
     if weight.shape[2:] == (1, 1):
         return call.flops
     tile = CONVOLUTION_TILE_ELEMENTS if call.order is Order.SAMPLES else UNFOLDED_TILE_ELEMENTS

@@ -233,9 +233,15 @@ static void run_conv_grad_input(const hedgerow_call *call, int64_t first, int64_
     (void)part;
 }
 
+/* How sums come into the weight: times a number, and whether they are added to what is there. */
+typedef struct {
+    float factor;
+    bool add;
+} way_in;
+
 #define WEIGHT_TILE(rows)                                                                                              \
     static void weight_tile_of_##rows(const float *x, int64_t ldx, const int32_t *list, const float *panel,            \
-                                      int64_t depth, float *out, weight_steps steps, int64_t columns, bool add) {      \
+                                      int64_t depth, float *out, weight_steps steps, int64_t columns, way_in in) {     \
         vec low[rows], high[rows];                                                                                     \
         for (int row = 0; row < (rows); row++)                                                                         \
             low[row] = high[row] = zeros();                                                                            \
@@ -249,7 +255,8 @@ static void run_conv_grad_input(const hedgerow_call *call, int64_t first, int64_
             }                                                                                                          \
         }                                                                                                              \
         for (int row = 0; row < (rows); row++)                                                                         \
-            put_weights(out + row * steps.channel, steps.output, low[row], high[row], columns, add);                   \
+            put_weights(out + row * steps.channel, steps.output, low[row] * in.factor, high[row] * in.factor, columns, \
+                        in.add);                                                                                       \
     }
 
 static void put_weights(float *out, int64_t step, vec low, vec high, int64_t columns, bool add) {
@@ -271,11 +278,12 @@ WEIGHT_TILE(5)
 WEIGHT_TILE(6)
 
 typedef void (*weight_function)(const float *, int64_t, const int32_t *, const float *, int64_t, float *, weight_steps,
-                                int64_t, bool);
+                                int64_t, way_in);
 static const weight_function WEIGHT_TILES[TILE_ROWS + 1] = {
     NULL, weight_tile_of_1, weight_tile_of_2, weight_tile_of_3, weight_tile_of_4, weight_tile_of_5, weight_tile_of_6};
 
-/* Operands: gradient, image, gradient of the weight. Cut by outputs. */
+/* Operands: gradient, image, gradient of the weight. With a rate as the fourth, the third is the weight itself, from
+ * which the gradient times the rate is taken. Cut by outputs. */
 static hedgerow_verdict check_conv_grad_weight(const hedgerow_record *record, int64_t *units) {
     checker check = look_at(record);
     window w;
@@ -283,6 +291,7 @@ static hedgerow_verdict check_conv_grad_weight(const hedgerow_record *record, in
     needs_floats(&check, 0, sizes.result);
     needs_floats(&check, 1, sizes.image);
     needs_floats(&check, 2, sizes.weight);
+    may_have_floats(&check, 3, 1);
     *units = record->sizes[CONV_OUTPUTS];
     return check.verdict;
 }
@@ -317,15 +326,15 @@ static void run_conv_grad_weight(const hedgerow_call *call, int64_t first, int64
     int64_t channels = sizes[CONV_CHANNELS], outputs = sizes[CONV_OUTPUTS];
     window w = window_at(sizes + CONV_WINDOW);
     weight_steps steps = steps_of(sizes, &w);
-    const float *gradient = call->at[0], *image = call->at[1];
+    const float *gradient = call->at[0], *image = call->at[1], *rate = call->at[3];
     pairs list;
     for (int64_t tap = 0; tap < w.kh * w.kw; tap++)
         for (int64_t column = first; column < end; column += BLOCK_COLUMNS) {
             int64_t width = least(BLOCK_COLUMNS, end - column), count;
             float *out = (float *)call->at[2] + tap * steps.tap + column * steps.output;
-            bool add = false;
+            way_in in = {rate == NULL ? 1 : -*rate, rate != NULL};
             pairs_begin(&list, &w, sizes[CONV_SAMPLES], tap);
-            for (; (count = pairs_next(&list)) > 0; add = true) {
+            for (; (count = pairs_next(&list)) > 0; in.add = true) {
                 pack_gradient(gradient + column, outputs, list.result, count, width, panels);
                 for (int64_t channel = 0; channel < channels; channel += TILE_ROWS) {
                     prefetch_weights(out + least(channel + TILE_ROWS, channels - 1) * steps.channel, steps, width,
@@ -334,10 +343,10 @@ static void run_conv_grad_weight(const hedgerow_call *call, int64_t first, int64
                         WEIGHT_TILES[least(TILE_ROWS, channels - channel)](
                             image + channel, channels, list.image, panels + panel * LIST_ROWS, count,
                             out + channel * steps.channel + panel * steps.output, steps,
-                            least(TILE_COLUMNS, width - panel), add);
+                            least(TILE_COLUMNS, width - panel), in);
                 }
             }
-            for (int64_t panel = 0; !add && panel < width; panel += TILE_COLUMNS)
+            for (int64_t panel = 0; !in.add && panel < width; panel += TILE_COLUMNS)
                 clear_weights(out + panel * steps.output, steps, channels, least(TILE_COLUMNS, width - panel));
         }
     (void)part;

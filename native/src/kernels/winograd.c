@@ -303,12 +303,29 @@ static void run_wino_weight(const hedgerow_call *call, int64_t first, int64_t en
     (void)part;
 }
 
+/* Operands: transformed gradient, gradient of the weight. With a rate as the third, the second is the weight itself,
+ * from which the gradient times the rate is taken. */
 static hedgerow_verdict check_wino_weight_back(const hedgerow_record *record, int64_t *units) {
     checker check = look_at(record);
     *units = positive(&check, 0);
     needs_floats(&check, 0, times(&check, 16, *units));
     needs_floats(&check, 1, times(&check, 9, *units));
+    may_have_floats(&check, 2, 1);
     return check.verdict;
+}
+
+/* Write the gradient of some weights, or take it from them. */
+static void put_window(const hedgerow_call *call, float (*w)[NEAR_NUMBERS], int64_t start, int64_t count) {
+    float old[9][NEAR_NUMBERS], *to = (float *)call->at[1] + start;
+    int64_t n = call->record.sizes[0];
+    if (call->at[2] != NULL) {
+        float rate = *(const float *)call->at[2];
+        move_planes(old[0], NEAR_NUMBERS, to, n, 9, count);
+        for (int place = 0; place < 9; place++)
+            for (int64_t at = 0; at < count; at++)
+                w[place][at] = old[place][at] - rate * w[place][at];
+    }
+    move_planes(to, n, w[0], NEAR_NUMBERS, 9, count);
 }
 
 static void run_wino_weight_back(const hedgerow_call *call, int64_t first, int64_t end, int part) {
@@ -332,7 +349,7 @@ static void run_wino_weight_back(const hedgerow_call *call, int64_t first, int64
                 w[3 * row + 2][at] = four + 0.5F * (two + three);
             }
         }
-        move_planes((float *)call->at[1] + start, n, w[0], NEAR_NUMBERS, 9, count);
+        put_window(call, w, start, count);
     }
     (void)part;
 }

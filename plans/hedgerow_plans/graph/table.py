@@ -84,6 +84,15 @@ def check_orders(node: Node, tensors: Tensors) -> None:
     row.check_orders(_call(node, row, tensors, node.outputs, 1))
 
 
+def takes_orders(node: Node, tensors: Tensors) -> bool:
+    """Tell whether a node of the right shapes can work with tensors that lie as they do."""
+    try:
+        check_orders(node, tensors)
+    except GraphError:
+        return False
+    return True
+
+
 def flops(node: Node, tensors: Tensors, micro_batch: int) -> int:
     """Return the arithmetic operations of one run of a valid node."""
     row = operator(node.op)

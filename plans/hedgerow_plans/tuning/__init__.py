@@ -8,6 +8,7 @@ apart from rounding. A program for a microcontroller's budget is left alone: it 
 from collections.abc import Collection
 from dataclasses import replace
 
+from hedgerow_plans.training.folded_updates import CONVOLUTIONS, fold
 from hedgerow_plans.training.graphs import TrainingGraphs
 from hedgerow_plans.tuning.ordering import Choice, choose, ordered
 from hedgerow_plans.tuning.rewriting import rewritten
@@ -33,7 +34,7 @@ def tuned(graphs: TrainingGraphs, budget_bytes: int, batch_size: int, outside: C
         return replace(graphs, direct=direct, in_pieces=in_pieces, evaluate=evaluate)
     return replace(
         graphs,
-        direct=ordered(direct, choice),
+        direct=fold(ordered(direct, choice), CONVOLUTIONS),
         in_pieces=None if in_pieces is None else ordered(in_pieces, choice),
         evaluate=ordered(evaluate, choice),
     )

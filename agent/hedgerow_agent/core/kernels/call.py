@@ -48,6 +48,7 @@ class Call:
     input_orders: tuple[Order, ...] = ()
     output_orders: tuple[Order, ...] = ()
     flops: int = 0  # as the operator table counts them
+    update_orders: tuple[Order, ...] = ()
 
     @property
     def order(self) -> Order:

@@ -187,4 +187,5 @@ KERNELS = {
     "conv2d": bind_conv2d,
     "conv2d_grad_input": bind_conv2d_grad_input,
     "conv2d_grad_weight": bind_conv2d_grad_weight,
+    "sgd_conv2d": by_pixels.bind_sgd,
 }

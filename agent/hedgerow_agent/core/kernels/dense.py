@@ -1,15 +1,12 @@
 """Kernels of the fully connected layer and of biases: matrix products."""
 
-from collections.abc import Callable
-
 import numpy as np
 
-from hedgerow_agent.core.blas import find_blas
 from hedgerow_agent.core.kernels.by_pixels.rows import bind_channel_sums
 from hedgerow_agent.core.kernels.call import Array, Bound, Call
 from hedgerow_agent.core.kernels.ones import ones
+from hedgerow_agent.core.kernels.sinks import Descent, Gradient, Sink
 from hedgerow_plans.graph.ir import Order
-from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, rows_per_tile
 
 
 def _rows(values: Array) -> Array:
@@ -41,43 +38,17 @@ def bind_linear_grad_input(call: Call) -> Bound:
 
 def bind_linear_grad_weight(call: Call) -> Bound:
     """Return dy' x, summed over the micro-batch and, for sequences, over the tokens."""
-    gradient, x = call.inputs
-    first, second, output = _by_rows(_rows(gradient), _rows(x), call.outputs[0])
-    return lambda: np.matmul(first, second, out=output)
-
-
-def _by_rows(gradient: Array, x: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return dy', x and the weight; if that lies by inputs, x', dy and its transpose, which lies by rows."""
-    return (gradient.T, x, weight) if weight.flags.c_contiguous else (x.T, gradient, weight.T)
+    return _bind_weight(call, call.outputs[0], Gradient())
 
 
 def bind_sgd_linear(call: Call) -> Bound:
-    """Subtract rate dy' x from a weight: in one call of BLAS, or some of its rows at a time where that is not known."""
-    gradient, x = call.inputs
-    taking, runtime = _taking(*_by_rows(_rows(gradient), _rows(x), call.updates[0])), call.runtime
-    return lambda: taking(runtime.learning_rate)
+    """Subtract rate dy' x from a weight."""
+    return _bind_weight(call, call.updates[0], Descent(call.runtime))
 
 
-def _taking(first: Array, second: Array, total: Array) -> Callable[[float], object]:
-    blas = find_blas()
-    return (blas and blas.taking(first, second, total)) or _taking_rows(first, second, total)
-
-
-def _taking_rows(first: Array, second: Array, total: Array) -> Callable[[float], object]:
-    """Return the same by numpy, which cannot add to what is there: a few rows of the product lie beside the arena."""
-    rows, width = total.shape
-    tile = rows_per_tile(rows, width, UPDATE_TILE_ELEMENTS)
-    product = np.empty((tile, width), total.dtype)
-    parts = [slice(row, row + tile) for row in range(0, rows, tile)]
-    tiles = [(first[part], product[: len(total[part])], total[part]) for part in parts]
-
-    def take(rate: float) -> None:
-        for part, step, values in tiles:
-            np.matmul(part, second, out=step)
-            np.multiply(step, rate, out=step)
-            np.subtract(values, step, out=values)
-
-    return take
+def _bind_weight(call: Call, weight: Array, sink: Sink) -> Bound:
+    gradient, x = map(_rows, call.inputs)
+    return sink.product((gradient.T, x), weight)
 
 
 def bind_bias_grad(call: Call) -> Bound:

@@ -2,7 +2,7 @@
 
 import ctypes
 
-ABI = 1
+ABI = 2
 MOST_PARTS = 4
 MOST_OPERANDS = 10
 MOST_SIZES = 24

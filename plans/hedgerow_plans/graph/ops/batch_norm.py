@@ -6,7 +6,7 @@ running statistics reads x, weight and bias alone, saves the batch's mean and va
 moves the running ones, so that recomputing a layer never moves them twice. Every other graph uses the running ones.
 """
 
-from hedgerow_plans.graph.ir import Node, Order, Role, Tensor
+from hedgerow_plans.graph.ir import Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.channel_sums import rows_of_tensor
@@ -173,9 +173,7 @@ def _infer_update(call: Call) -> tuple[Tensor, ...]:
     statistics = expect.parameter(call, call.inputs[0], rank=2)
     call.require(statistics.shape[0] == 2, f"{statistics.name!r} must hold a row of means and a row of variances")
     for tensor in call.updates:
-        problem = f"{tensor.name!r} is {tensor.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
-        call.require(tensor.role is Role.TRAINABLE, problem)
-        expect.shape(call, expect.parameter(call, tensor, rank=1), statistics.shape[1:])
+        expect.shape(call, expect.parameter(call, expect.trainable(call, tensor), rank=1), statistics.shape[1:])
     return ()
 
 

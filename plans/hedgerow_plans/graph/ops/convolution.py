@@ -1,6 +1,7 @@
 """Convolutions of images (channels, height, width) and their gradients.
 
 Images that lie sample by sample are unfolded (im2col) a tile of images at a time; `convolution_ways` has the others.
+With plain SGD the gradient of a weight may go straight into it (`sgd_conv2d`), where images lie by pixels.
 """
 
 import math
@@ -8,7 +9,7 @@ import math
 from hedgerow_plans.graph.ir import Attribute, Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
 from hedgerow_plans.graph.ops import convolution_ways as ways
-from hedgerow_plans.graph.ops import expect
+from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.convolution_ways import Way
 from hedgerow_plans.graph.ops.dense import grad_bias
 from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, images_per_tile
@@ -58,6 +59,21 @@ def _infer_grad_weight(call: Call) -> tuple[Tensor, ...]:
     x = expect.samples(call, call.inputs[1], rank=3)
     expect.shape(call, gradient, _image_shape(call, x.shape, call.shape()))
     return (call.output(0, call.shape(), batched=False),)
+
+
+def _infer_sgd(call: Call) -> tuple[Tensor, ...]:
+    gradient, x = (expect.samples(call, tensor, rank=3) for tensor in call.inputs)
+    weight = expect.trainable(call, expect.parameter(call, call.updates[0], rank=4))
+    expect.shape(call, gradient, _image_shape(call, x.shape, weight.shape))
+    return ()
+
+
+def _check_orders_of_sgd(call: Call) -> None:
+    """Raise a sentence unless each product of a way is a part of the weight as it lies."""
+    (gradient, x), weight = call.inputs, call.updates[0]
+    orders.lies_as(call, x, Order.PIXELS)
+    call.require(_way(call) is not Way.DEPTHWISE, "its gradient is no product; update the weight by sgd")
+    ways.check_orders(call, x, weight, gradient)
 
 
 def _multiplications(call: Call, image: Tensor, weight: Tensor) -> int:
@@ -118,6 +134,11 @@ def _grad_weight_scratch(call: Call) -> int:
     return 4 * elements * images + partial
 
 
+def _sgd_scratch(call: Call) -> int:
+    gradient, x = call.inputs
+    return 4 * ways.sgd_elements(_way(call), _sizes(call, x, call.updates[0], gradient))
+
+
 def _attributes(ask: Backward, shape: Shape) -> dict[str, Attribute]:
     return {**ask.node.attributes, "shape": shape}
 
@@ -160,5 +181,16 @@ OPERATORS = (
         flops=lambda call: _multiplications(call, call.inputs[0], call.outputs[0]),
         scratch_bytes=_grad_weight_scratch,
         check_orders=lambda call: ways.check_orders(call, call.inputs[1], call.outputs[0], call.inputs[0]),
+    ),
+    Operator(
+        "sgd_conv2d",
+        _infer_sgd,
+        inputs=(2, 2),
+        outputs=(0, 0),
+        updates=(1, 1),
+        attributes=_ATTRIBUTES,
+        flops=lambda call: _multiplications(call, call.inputs[0], call.updates[0]) + 2 * call.updates[0].elements,
+        scratch_bytes=_sgd_scratch,
+        check_orders=_check_orders_of_sgd,
     ),
 )

@@ -229,6 +229,13 @@ def grad_weight_elements(way: Way, sizes: Sizes) -> int:
             return forward_elements(way, sizes)
 
 
+def sgd_elements(way: Way, sizes: Sizes) -> int:
+    """Return the floats of scratch of a gradient that goes straight into the weight, which adds tiles up itself."""
+    if way is Way.UNFOLD and not sizes.pointwise:
+        return sizes.unfolded_elements
+    return grad_weight_elements(way, sizes)
+
+
 def _products_elements(sizes: Sizes) -> int:
     return planes_elements(sizes.tiles, sizes.outputs) + 4 * sizes.tiles * sizes.outputs
 

@@ -4,7 +4,7 @@ A sample is a vector of features or a sequence (tokens, features), to each of wh
 plain SGD the gradient of a weight may go straight into it (`sgd_linear`) and never exist as a whole.
 """
 
-from hedgerow_plans.graph.ir import Node, Order, Role, Tensor
+from hedgerow_plans.graph.ir import Node, Order, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, describe
 from hedgerow_plans.graph.ops import expect, orders
 from hedgerow_plans.graph.ops.channel_sums import sums_scratch
@@ -58,9 +58,7 @@ def _infer_grad_weight(call: Call) -> tuple[Tensor, ...]:
 
 def _infer_sgd_linear(call: Call) -> tuple[Tensor, ...]:
     gradient, x = (_vectors(call, tensor) for tensor in call.inputs)
-    weight = expect.parameter(call, call.updates[0], rank=2)
-    problem = f"{weight.name!r} is {weight.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
-    call.require(weight.role is Role.TRAINABLE, problem)
+    weight = expect.trainable(call, expect.parameter(call, call.updates[0], rank=2))
     expect.shape(call, gradient, (*x.shape[:-1], weight.shape[0]))
     expect.shape(call, x, (*x.shape[:-1], weight.shape[1]))
     return ()

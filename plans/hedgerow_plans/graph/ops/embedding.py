@@ -3,7 +3,7 @@
 Plain SGD changes only the rows that were chosen, so that the table's whole gradient need never exist (`sgd_rows`).
 """
 
-from hedgerow_plans.graph.ir import DType, Node, Role, Tensor
+from hedgerow_plans.graph.ir import DType, Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator, Shape, describe
 from hedgerow_plans.graph.ops import expect
 from hedgerow_plans.graph.tiles import UPDATE_TILE_ELEMENTS, rows_per_tile
@@ -25,9 +25,7 @@ def _infer_embedding_grad(call: Call) -> tuple[Tensor, ...]:
 def _infer_sgd_rows(call: Call) -> tuple[Tensor, ...]:
     gradient = expect.samples(call, call.inputs[0], rank=2)
     tokens = expect.samples(call, call.inputs[1], rank=1, dtype=DType.INT32)
-    table = expect.parameter(call, call.updates[0], rank=2)
-    problem = f"{table.name!r} is {table.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
-    call.require(table.role is Role.TRAINABLE, problem)
+    table = expect.trainable(call, expect.parameter(call, call.updates[0], rank=2))
     expect.shape(call, gradient, (*tokens.shape, table.shape[1]))
     return ()
 

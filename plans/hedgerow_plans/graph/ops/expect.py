@@ -1,6 +1,6 @@
 """Checks that several families make on the tensors of a call."""
 
-from hedgerow_plans.graph.ir import DType, Tensor
+from hedgerow_plans.graph.ir import DType, Role, Tensor
 from hedgerow_plans.graph.operator import Call, Shape, describe
 
 
@@ -26,6 +26,13 @@ def parameter(call: Call, tensor: Tensor, rank: int) -> Tensor:
     problem = f"{tensor.name!r} has shape {describe(tensor.shape)}; give it a parameter with {rank} axes"
     call.require(len(tensor.shape) == rank, problem)
     return values(call, tensor)
+
+
+def trainable(call: Call, tensor: Tensor) -> Tensor:
+    """Return the tensor if it is one that training changes."""
+    problem = f"{tensor.name!r} is {tensor.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
+    call.require(tensor.role is Role.TRAINABLE, problem)
+    return tensor
 
 
 def shape(call: Call, tensor: Tensor, wanted: Shape) -> None:

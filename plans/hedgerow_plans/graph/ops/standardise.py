@@ -5,7 +5,7 @@ them. A step works with those of the steps before it and moves them once, at its
 changes nothing. Samples one by one are enough: no batch is needed for a variance.
 """
 
-from hedgerow_plans.graph.ir import Node, Role, Tensor
+from hedgerow_plans.graph.ir import Node, Tensor
 from hedgerow_plans.graph.operator import AttributeRule, Backward, Call, Kind, Operator
 from hedgerow_plans.graph.ops import expect
 
@@ -40,8 +40,7 @@ def _infer_update(call: Call) -> tuple[Tensor, ...]:
     x = expect.samples(call, call.inputs[0], rank=1)
     _check_statistics(call, x, call.updates)
     for tensor in call.updates:
-        problem = f"{tensor.name!r} is {tensor.role.value}; it can only update a {Role.TRAINABLE.value} tensor"
-        call.require(tensor.role is Role.TRAINABLE, problem)
+        expect.trainable(call, tensor)
     return ()
 
 

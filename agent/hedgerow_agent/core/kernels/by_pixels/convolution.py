@@ -7,6 +7,7 @@ import numpy as np
 from hedgerow_agent.core.kernels.by_pixels import depthwise, pointwise, taps, unfold, winograd
 from hedgerow_agent.core.kernels.by_pixels.shape import Layer, layer_of
 from hedgerow_agent.core.kernels.call import Array, Bound, Call, ScratchCutter
+from hedgerow_agent.core.kernels.sinks import Descent, Gradient, Sink
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.ops.convolution_ways import Way
 
@@ -23,12 +24,12 @@ _GRAD_INPUT: Mapping[Way, _Bind] = {
     Way.WINOGRAD: winograd.bind_grad_input,
     Way.DEPTHWISE: depthwise.bind_grad_input,
 }
-_GRAD_WEIGHT: Mapping[Way, _Bind] = {
+_WEIGHT: Mapping[Way, Callable[[Layer, ScratchCutter, Sink], Bound]] = {
     Way.UNFOLD: unfold.bind_grad_weight,
     Way.TAPS: taps.bind_grad_weight,
     Way.WINOGRAD: winograd.bind_grad_weight,
-    Way.DEPTHWISE: depthwise.bind_grad_weight,
 }
+"""Ways whose gradient of the weight is made of products."""
 
 
 def bind_forward(call: Call) -> Bound:
@@ -60,6 +61,19 @@ def bind_grad_input(call: Call) -> Bound:
 
 def bind_grad_weight(call: Call) -> Bound:
     """Return the gradient of w."""
-    (gradient, x), (weight,) = call.inputs, call.outputs
+    return _bind_weight(call, call.outputs[0], Gradient())
+
+
+def bind_sgd(call: Call) -> Bound:
+    """Subtract the gradient of w times the rate from w."""
+    return _bind_weight(call, call.updates[0], Descent(call.runtime))
+
+
+def _bind_weight(call: Call, weight: Array, sink: Sink) -> Bound:
+    gradient, x = call.inputs
     layer = layer_of(call, (x, call.input_orders[1]), weight, (gradient, call.input_orders[0]))
-    return pointwise.bind_grad_weight(layer) if layer.pointwise else _GRAD_WEIGHT[layer.way](layer, ScratchCutter(call))
+    if layer.pointwise:
+        return pointwise.bind_grad_weight(layer, sink)
+    if layer.way is Way.DEPTHWISE:
+        return depthwise.bind_grad_weight(layer, ScratchCutter(call))
+    return _WEIGHT[layer.way](layer, ScratchCutter(call), sink)

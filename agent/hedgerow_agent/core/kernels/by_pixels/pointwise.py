@@ -4,6 +4,7 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels.shape import Layer
 from hedgerow_agent.core.kernels.call import Array, Bound
+from hedgerow_agent.core.kernels.sinks import Sink
 from hedgerow_plans.graph.ir import Order
 
 
@@ -32,11 +33,10 @@ def bind_grad_input(layer: Layer) -> Bound:
     return lambda: np.matmul(result, weight, out=source)
 
 
-def bind_grad_weight(layer: Layer) -> Bound:
+def bind_grad_weight(layer: Layer, sink: Sink) -> Bound:
     """Return the gradient of the weight."""
     source, result = _matrices(layer)
-    output = layer.weight[:, :, 0, 0]
-    return lambda: np.matmul(result.T, source, out=output)
+    return sink.product((result.T, source), layer.weight[:, :, 0, 0])
 
 
 def _matrices(layer: Layer) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels.shape import Layer
 from hedgerow_agent.core.kernels.call import Array, Bound, ScratchCutter
+from hedgerow_agent.core.kernels.sinks import Sink
 from hedgerow_plans.graph.ops.convolution_ways import added_pixels, copied_pixels, is_apart, meets_all
 from hedgerow_plans.graph.windows import Tap
 
@@ -80,27 +81,25 @@ def _bind_sum(layer: Layer, scratch: ScratchCutter, *, to_image: bool) -> Bound:
     return run
 
 
-def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
+def bind_grad_weight(layer: Layer, scratch: ScratchCutter, sink: Sink) -> Bound:
     """Return the gradient of the weight: each position has a matrix of its own."""
     sizes, output = layer.sizes, layer.window
     near = _room(layer, scratch, copied_pixels(sizes, in_image=True), in_image=True)
     far = _room(layer, scratch, copied_pixels(sizes, in_image=False), in_image=False)
-    steps = [
-        (
-            _operand(layer, tap, near, in_image=True),
-            _operand(layer, tap, far, in_image=False),
-            output[tap.row, tap.column],
-        )
-        for tap in layer.taps
-    ]
+    steps = []
+    for tap in layer.taps:
+        source = _operand(layer, tap, near, in_image=True)
+        gradient = _operand(layer, tap, far, in_image=False)
+        multiply = sink.product((source.matrix.T, gradient.matrix), output[tap.row, tap.column])
+        steps.append((source, gradient, multiply))
     partial = len(layer.taps) < sizes.kernel[0] * sizes.kernel[1]
 
     def run() -> None:
         if partial:
-            output.fill(0)
-        for source, gradient, target in steps:
+            sink.clear(output)
+        for source, gradient, multiply in steps:
             source.fetch()
             gradient.fetch()
-            np.matmul(source.matrix.T, gradient.matrix, out=target)
+            multiply()
 
     return run

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from hedgerow_agent.core.kernels.by_pixels.patches import Room, Tile, cut, cut_to_fold
+from hedgerow_agent.core.kernels.by_pixels.patches import Room, cut, cut_to_fold
 from hedgerow_agent.core.kernels.by_pixels.shape import Layer
 from hedgerow_agent.core.kernels.call import Array, Bound, ScratchCutter
+from hedgerow_agent.core.kernels.sinks import Sink
 from hedgerow_plans.graph.ir import Order
 
 
@@ -61,28 +62,20 @@ def bind_grad_input(layer: Layer, scratch: ScratchCutter) -> Bound:
     return run
 
 
-def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
+def bind_grad_weight(layer: Layer, scratch: ScratchCutter, sink: Sink) -> Bound:
     """Return the gradient of the weight, summed over the tiles."""
     room, output, padded = Room.take(layer, scratch), _weight_matrix(layer), _padded(layer)
-    by_outputs = layer.image_order is Order.CHANNELS
-    if by_outputs:
-        output = output.T
-    first, *others = cut(layer, room)
-    part = scratch.take(output.shape, output.dtype) if others else output
-
-    def multiply(tile: Tile, out: Array) -> None:
-        tile.unfold()
-        if by_outputs:
-            np.matmul(tile.result.T, tile.patches, out=out)
-        else:
-            np.matmul(tile.patches.T, tile.result, out=out)
+    tiles = list(cut(layer, room))
+    terms = [(tile.patches.T, tile.result) for tile in tiles]
+    if layer.image_order is Order.CHANNELS:
+        output, terms = output.T, [(second.T, first.T) for first, second in terms]
+    calls = sink.sum(terms, output, scratch)
 
     def run() -> None:
         if padded:
             room.matrix.fill(0)
-        multiply(first, output)
-        for tile in others:
-            multiply(tile, part)
-            np.add(output, part, out=output)
+        for tile, multiply in zip(tiles, calls, strict=True):
+            tile.unfold()
+            multiply()
 
     return run

@@ -10,6 +10,7 @@ import numpy as np
 
 from hedgerow_agent.core.kernels.by_pixels.shape import Layer
 from hedgerow_agent.core.kernels.call import Array, Bound, ScratchCutter
+from hedgerow_agent.core.kernels.sinks import Sink
 from hedgerow_plans.graph.ops.convolution_ways import PLANE_GAP_ELEMENTS
 
 _WEIGHT = ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1))
@@ -146,7 +147,7 @@ def _bind_gradient_planes(layer: Layer, planes: _Planes, scratch: ScratchCutter)
     return run
 
 
-def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
+def bind_grad_weight(layer: Layer, scratch: ScratchCutter, sink: Sink) -> Bound:
     """Return the gradient of the weight."""
     to_window, window = _both_ways(_WEIGHT, layer.image.dtype).T, layer.window.reshape(9, -1)
     weights = _weights(layer, scratch)
@@ -156,12 +157,13 @@ def bind_grad_weight(layer: Layer, scratch: ScratchCutter) -> Bound:
     scratch.back_to(shared)
     gradients = _Planes.take(layer, layer.sizes.outputs, scratch)
     spread_out = _bind_gradient_planes(layer, gradients, scratch)
+    put = sink.product((to_window, weights.reshape(16, -1)), window)
 
     def run() -> None:
         transform()
         spread_out()
         np.matmul(images.by_tile.transpose(0, 2, 1), gradients.by_tile, out=weights)
-        np.matmul(to_window, weights.reshape(16, -1), out=window)
+        put()
 
     return run
 

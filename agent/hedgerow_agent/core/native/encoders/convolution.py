@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hedgerow_agent.core.kernels.call import Array, Call
 from hedgerow_agent.core.native.draft import Block, Draft, Drafts, Encoder, Room
 from hedgerow_agent.core.native.encoders import by_samples
-from hedgerow_agent.core.native.encoders.dense import Shape, product, products, strands_of
+from hedgerow_agent.core.native.encoders.dense import Shape, product, products, strands_of, take_product
 from hedgerow_agent.core.native.encoders.elementwise import add_repeated
 from hedgerow_agent.core.native.encoders.layout import copy
 from hedgerow_agent.core.native.encoders.pooling import window_sizes
@@ -82,13 +82,17 @@ class _Layer:
 
 
 def _layer(call: Call, which: tuple[str, str, str]) -> _Layer | None:
-    """Look at a convolution; `which` names the places of image, weight and result among inputs and outputs."""
-    places = {"first": (call.inputs[0], call.input_orders[:1]), "second": (call.inputs[1], call.input_orders[1:2])}
-    places["made"] = (call.outputs[0], call.output_orders[:1])
+    """Look at a convolution; `which` names the places of image, weight and result: two inputs, and what is made."""
+    tensors = zip((*call.inputs[:2], *call.outputs, *call.updates), _orders(call), strict=True)
+    places = dict(zip(("first", "second", "made"), tensors, strict=True))
     (image, image_order), (weight, weight_order), (result, result_order) = (places[name] for name in which)
     if weight.shape[2] * weight.shape[3] > _MOST_POSITIONS:
         return None
-    return _Layer(call, image, weight, result, image_order[0], weight_order[0], result_order[0], Room(call))
+    return _Layer(call, image, weight, result, image_order, weight_order, result_order, Room(call))
+
+
+def _orders(call: Call) -> tuple[Order, ...]:
+    return (*call.input_orders[:2], *call.output_orders, *call.update_orders)
 
 
 def _forward(call: Call, _block: Block) -> Drafts | None:
@@ -154,16 +158,28 @@ def _grad_weight(call: Call, _block: Block) -> Drafts | None:
     layer = _layer(call, ("second", "made", "first"))
     if layer is None:
         return None
-    operands = (layer.result, layer.image, layer.weight)
     if layer.image_order is Order.CHANNELS:
         return _grad_weight_by_channels(layer)
     if layer.way is Way.DEPTHWISE:
         return _depthwise_grad_weight(layer)
+    return _into_weight(layer)
+
+
+def _sgd(call: Call, block: Block) -> Drafts | None:
+    """Take the gradient of a weight, times the rate, from the weight: only images by pixels have it."""
+    layer = _layer(call, ("second", "made", "first"))
+    return None if layer is None else _into_weight(layer, block.rate)
+
+
+def _into_weight(layer: _Layer, rate: Array | None = None) -> Drafts:
+    """Write the gradient of a weight by pixels or, with a rate, take it from the weight."""
+    operands = (layer.result, layer.image, layer.weight)
     if layer.pointwise:
-        return (product(*operands, Shape(layer.outputs, layer.channels, layer.pixels, turn_a=True)),)
+        shape = Shape(layer.outputs, layer.channels, layer.pixels, turn_a=True)
+        return (product(*operands, shape) if rate is None else take_product(*operands, shape, rate),)
     if layer.way is Way.WINOGRAD:
-        return _winograd_grad_weight(layer)
-    return (layer.draft("conv_grad_weight", operands, layer.outputs, grain=16),)
+        return _winograd_into_weight(layer, rate)
+    return (layer.draft("conv_grad_weight", (*operands, rate), layer.outputs, grain=16),)
 
 
 def _grad_weight_by_channels(layer: _Layer) -> Drafts | None:
@@ -256,8 +272,8 @@ def _transformed_weight(layer: _Layer) -> Array:
     return layer.room.take(16 * layer.channels * layer.outputs)
 
 
-def _weight_draft(op: str, source: Array, target: Array, elements: int) -> Draft:
-    return Draft(op, (source, target), (elements,), elements, 25 * elements, grain=16)
+def _weight_draft(op: str, elements: int, *operands: Array | None) -> Draft:
+    return Draft(op, operands, (elements,), elements, 25 * elements, grain=16)
 
 
 def _winograd_forward(layer: _Layer) -> Drafts:
@@ -266,7 +282,7 @@ def _winograd_forward(layer: _Layer) -> Drafts:
     each = layer.channels * layer.outputs
     shape = Shape(tiles, layer.outputs, layer.channels)
     return (
-        _weight_draft("wino_weight", layer.weight, weights, each),
+        _weight_draft("wino_weight", each, layer.weight, weights),
         images.draft("wino_image", (layer.image, images.floats)),
         products(images.floats, weights, made.floats, shape, (16, images.step, each, made.step)),
         made.draft("wino_result", (made.floats, layer.result)),
@@ -279,14 +295,14 @@ def _winograd_grad_input(layer: _Layer) -> Drafts:
     each = layer.channels * layer.outputs
     shape = Shape(tiles, layer.channels, layer.outputs, turn_b=True)
     return (
-        _weight_draft("wino_weight", layer.weight, weights, each),
+        _weight_draft("wino_weight", each, layer.weight, weights),
         given.draft("wino_gradient", (layer.result, given.floats)),
         products(given.floats, weights, images.floats, shape, (16, given.step, each, images.step)),
         images.draft("wino_back", (images.floats, layer.image)),
     )
 
 
-def _winograd_grad_weight(layer: _Layer) -> Drafts:
+def _winograd_into_weight(layer: _Layer, rate: Array | None) -> Drafts:
     weights, tiles = _transformed_weight(layer), layer.pixels // 4
     images, given = _planes(layer, layer.channels), _planes(layer, layer.outputs)
     each = layer.channels * layer.outputs
@@ -295,7 +311,7 @@ def _winograd_grad_weight(layer: _Layer) -> Drafts:
         images.draft("wino_image", (layer.image, images.floats)),
         given.draft("wino_gradient", (layer.result, given.floats)),
         products(images.floats, given.floats, weights, shape, (16, images.step, given.step, each)),
-        _weight_draft("wino_weight_back", weights, layer.weight, each),
+        _weight_draft("wino_weight_back", each, weights, layer.weight, rate),
     )
 
 
@@ -307,4 +323,5 @@ ENCODERS = {
     "conv2d": _by_order(by_samples.forward, _forward),
     "conv2d_grad_input": _by_order(by_samples.grad_input, _grad_input),
     "conv2d_grad_weight": _by_order(by_samples.grad_weight, _grad_weight),
+    "sgd_conv2d": _sgd,
 }

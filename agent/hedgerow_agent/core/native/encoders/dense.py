@@ -38,6 +38,11 @@ def product(a: Array, b: Array, c: Array, shape: Shape, row: Array | None = None
     )
 
 
+def take_product(a: Array, b: Array, c: Array, shape: Shape, rate: Array) -> Draft:
+    """Return C -= rate A B."""
+    return replace(product(a, b, c, shape, rate), op="take_product")
+
+
 def products(a: Array, b: Array, c: Array, shape: Shape, many: tuple[int, int, int, int]) -> Draft:
     """Return several products; `many` is how many, and the floats from one A, B and C to the next."""
     turned = (int(shape.turn_a), int(shape.turn_b))
@@ -61,20 +66,24 @@ def _linear_grad_input(call: Call, _block: Block) -> Drafts:
 
 def _linear_grad_weight(call: Call, _block: Block) -> Drafts:
     gradient, x = call.inputs
-    return (_product_of_samples(gradient, x, call.outputs[0]),)
+    weight = call.outputs[0]
+    first, second, shape = _factors_of_samples(gradient, x, weight)
+    return (product(first, second, weight, shape),)
 
 
-def _product_of_samples(gradient: Array, x: Array, weight: Array, row: Array | None = None) -> Draft:
-    """Return dy' x for a weight, or x' dy for one that lies by inputs."""
+def _factors_of_samples(gradient: Array, x: Array, weight: Array) -> tuple[Array, Array, Shape]:
+    """Return the factors of dy' x for a weight, or of x' dy for one that lies by inputs."""
     (outputs, inputs), rows = weight.shape, x.size // weight.shape[1]
     if weight.flags.c_contiguous:
-        return product(gradient, x, weight, Shape(outputs, inputs, rows, turn_a=True), row)
-    return product(x, gradient, weight, Shape(inputs, outputs, rows, turn_a=True), row)
+        return gradient, x, Shape(outputs, inputs, rows, turn_a=True)
+    return x, gradient, Shape(inputs, outputs, rows, turn_a=True)
 
 
 def _sgd_linear(call: Call, block: Block) -> Drafts:
     gradient, x = call.inputs
-    return (replace(_product_of_samples(gradient, x, call.updates[0], block.rate), op="take_product"),)
+    weight = call.updates[0]
+    first, second, shape = _factors_of_samples(gradient, x, weight)
+    return (take_product(first, second, weight, shape, block.rate),)
 
 
 def _matmul(call: Call, _block: Block) -> Drafts | None:

@@ -1,0 +1,149 @@
+"""With plain SGD the gradient of a convolution's weight goes straight into it, whichever way it is computed."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hedgerow_agent.core.blas import find_blas
+from hedgerow_agent.core.kernels import sinks
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.errors import GraphError
+from hedgerow_plans.graph.ir import Graph, Node, Order, Role, Tensor
+from hedgerow_plans.graph.ops.convolution_ways import Way
+from hedgerow_plans.methods.selection import Full
+from hedgerow_plans.models import zoo
+from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
+from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
+from hedgerow_plans.tuning import tuned
+from support.convolutions import Case, dense, in_orders, weight_order, winograd
+from support.gradients import sample, seeds
+from support.kernel_calls import Laboratory
+from support.twin_tests import trained
+
+RATE, BATCH, BUDGET_BYTES = 0.25, 4, 256 * 1024 * 1024
+LARGE = Case((40, 30, 30), (12, 40, 3, 3), {"stride": 2, "padding": 1}, 9)
+"""More patches than one tile holds."""
+
+
+def layer(case: Case) -> dict[str, Tensor]:
+    known = {"x": sample("x", *case.image), "w": trained("w", *case.weight)}
+    (made,) = table.infer(Node("y", "conv2d", ("x", "w"), ("dy",), attributes=case.attributes), known)
+    return in_orders({**known, "dy": made}, (Order.PIXELS, weight_order(case), Order.PIXELS))
+
+
+def update(case: Case, way: Way) -> Node:
+    return Node("sgd", "sgd_conv2d", ("dy", "x"), (), ("w",), {**case.attributes, "algorithm": way.value})
+
+
+def moved_by_its_gradient(case: Case, arrays: dict[str, Array]) -> Array:
+    """Return what becomes of the weight, by the gradient that is computed sample by sample in 64 bits."""
+    known = {name: replace(tensor, order=Order.SAMPLES) for name, tensor in layer(case).items()}
+    node = Node("dw", "conv2d_grad_weight", ("dy", "x"), ("dw",), attributes={**case.attributes, "shape": case.weight})
+    wide = {name: array.astype(np.float64) for name, array in arrays.items()}
+    moved: Array = wide["w"] - RATE * Laboratory(case.samples).run(node, known, wide)["dw"]
+    return moved
+
+
+def check(case: Case, way: Way, dtype: str, seed: int) -> None:
+    tensors, rng = layer(case), np.random.default_rng(seed)
+    arrays: dict[str, Array] = {
+        name: rng.standard_normal(tensor.full_shape(case.samples)).astype(dtype) for name, tensor in tensors.items()
+    }
+    wanted, before = moved_by_its_gradient(case, arrays), {name: arrays[name].copy() for name in ("x", "dy")}
+    table.check_orders(update(case, way), tensors)
+    lab = Laboratory(case.samples, dtype, learning_rate=RATE)
+    lab.run(update(case, way), tensors, arrays)
+    scale = max(1.0, float(np.abs(wanted).max()))
+    assert np.abs(arrays["w"] - wanted).max() <= scale * (1e-5 if dtype == "float32" else 1e-11)
+    assert all(np.array_equal(arrays[name], array) for name, array in before.items())
+    reached, promised = lab.scratch_reached["sgd"]
+    assert reached == promised
+
+
+dtypes, plain_ways = st.sampled_from(("float32", "float64")), st.sampled_from((Way.TAPS, Way.UNFOLD))
+
+
+@given(dense(), plain_ways, dtypes, seeds)
+def test_a_convolution_moves_as_by_its_gradient(case: Case, way: Way, dtype: str, seed: int) -> None:
+    check(case, way, dtype, seed)
+
+
+@given(winograd(), dtypes, seeds)
+def test_a_convolution_in_winograds_way_moves_as_by_its_gradient(case: Case, dtype: str, seed: int) -> None:
+    check(case, Way.WINOGRAD, dtype, seed)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("way", [Way.TAPS, Way.UNFOLD])
+def test_a_convolution_of_several_tiles_moves_as_by_its_gradient(way: Way, dtype: str) -> None:
+    check(LARGE, way, dtype, 1)
+
+
+@pytest.mark.parametrize("way", [Way.TAPS, Way.UNFOLD])
+def test_so_it_does_where_numpys_blas_is_not_known(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_blas() is not None
+    monkeypatch.setattr(sinks, "find_blas", lambda: None)
+    check(LARGE, way, "float32", 1)
+
+
+def test_tiles_need_no_room_for_their_sum() -> None:
+    gradient = Node(
+        "dw", "conv2d_grad_weight", ("dy", "x"), ("dw",), attributes={**LARGE.attributes, "shape": LARGE.weight}
+    )
+    tensors = layer(LARGE)
+    written = {**tensors, "dw": replace(tensors["w"], name="dw")}
+    weight_bytes = tensors["w"].bytes(1)
+    saved = table.scratch_bytes(gradient, written, LARGE.samples) - table.scratch_bytes(
+        update(LARGE, Way.UNFOLD), tensors, LARGE.samples
+    )
+    assert saved == weight_bytes
+
+
+def tuned_graphs(model: str, optimizer: Optimizer) -> TrainingGraphs:
+    return tuned(differentiate(Full().apply(zoo.build(model)).graph, optimizer, BATCH), BUDGET_BYTES, BATCH)
+
+
+def ops(graph: Graph | None) -> Counter[str]:
+    assert graph is not None
+    return Counter(node.op for node in graph.nodes)
+
+
+def test_a_tuned_graph_writes_no_gradient_of_a_dense_convolution_where_the_optimizer_allows_it() -> None:
+    plain = ops(tuned_graphs("resnet18", Sgd()).direct)
+    assert (plain["sgd_conv2d"], plain["conv2d_grad_weight"]) == (19, 1)  # the first one's images come by channels
+    for optimizer in (Sgd(momentum=0.9), Sgd(weight_decay=1e-4), Adam()):
+        assert ops(tuned_graphs("resnet18", optimizer).direct)["sgd_conv2d"] == 0
+
+
+def test_gradients_of_depthwise_convolutions_and_of_micro_batches_are_written() -> None:
+    graphs = tuned_graphs("mobilenetv2-0.35", Sgd())
+    assert (ops(graphs.direct)["sgd_conv2d"], ops(graphs.direct)["conv2d_grad_weight"]) == (33, 18)
+    assert (ops(graphs.in_pieces)["sgd_conv2d"], ops(graphs.in_pieces)["conv2d_grad_weight"]) == (0, 51)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (replace(layer(LARGE)["w"], role=Role.FROZEN), "'w' is frozen; it can only update a trainable tensor"),
+        (sample("dy", 12, 15, 14), "'dy' has shape [12, 15, 14]; give it shape [12, 15, 15]"),
+    ],
+    ids=["a frozen weight", "another gradient"],
+)
+def test_what_does_not_go_together_is_refused(wrong: Tensor, sentence: str) -> None:
+    with pytest.raises(GraphError, match=re.escape(sentence)):
+        table.infer(update(LARGE, Way.UNFOLD), {**layer(LARGE), wrong.name: wrong})
+
+
+def test_a_depthwise_window_and_images_by_samples_are_left_to_sgd() -> None:
+    by_samples = {name: replace(tensor, order=Order.SAMPLES) for name, tensor in layer(LARGE).items()}
+    assert not table.takes_orders(update(LARGE, Way.UNFOLD), by_samples)
+    window = Case((6, 8, 8), (6, 1, 3, 3), {"padding": 1, "groups": 6}, 2)
+    tensors = {name: replace(tensor, order=Order.PIXELS) for name, tensor in layer(window).items() if name != "w"}
+    depthwise = {**tensors, "w": replace(layer(window)["w"], order=Order.SAMPLES)}
+    assert not table.takes_orders(update(window, Way.DEPTHWISE), depthwise)
