@@ -1,5 +1,6 @@
 """Every way to compute a convolution, in every order of its tensors, gives what unfolding sample by sample gives."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hedgerow_agent.core.kernels.call import Array
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import Node, Order
 from hedgerow_plans.graph.ops.convolution_ways import Way
+from hedgerow_plans.graph.tiles import SMALL_WEIGHT_ELEMENTS, UNFOLDED_TILE_ELEMENTS
 from support.convolutions import Case, dense, depthwise, in_orders, weight_order, winograd
 from support.gradients import parameter, sample, seeds
 from support.kernel_calls import Laboratory
@@ -69,8 +71,25 @@ def test_winograd(case: Case, seed: int) -> None:
 
 
 def test_layers_that_take_several_tiles() -> None:
-    large = Case((40, 30, 30), (12, 40, 3, 3), {"stride": 2, "padding": 1}, 3)
-    check(large, Way.UNFOLD, (Order.PIXELS, Order.TAPS, Order.PIXELS), 1)
-    check(large, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, Order.CHANNELS), 1)
+    large = Case((40, 30, 30), (12, 40, 3, 3), {"stride": 2, "padding": 1}, 9)
+    entry = Case((3, 64, 62), (16, 3, 3, 3), {"padding": 1}, 9)
+    assert elements_of_patches(large, 15 * 15) > 2 * UNFOLDED_TILE_ELEMENTS
+    assert elements_of_patches(entry, 64 * 62) > 2 * UNFOLDED_TILE_ELEMENTS
+    for case in (large, entry):
+        check(case, Way.UNFOLD, (Order.PIXELS, Order.TAPS, Order.PIXELS), 1)
+        check(case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, Order.CHANNELS), 1)
+        check(case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, Order.PIXELS), 1)
     channel_by_channel = Case((40, 30, 30), (40, 1, 3, 3), {"stride": 2, "padding": 1, "groups": 40}, 6)
     check(channel_by_channel, Way.DEPTHWISE, (Order.PIXELS, Order.SAMPLES, Order.PIXELS), 1)
+
+
+def test_layers_of_many_weights_and_few_pixels() -> None:
+    case = Case((40, 6, 5), (12, 40, 3, 3), {"padding": 1}, 2)
+    assert elements_of_patches(case, 6 * 5) < UNFOLDED_TILE_ELEMENTS
+    assert math.prod(case.weight) > SMALL_WEIGHT_ELEMENTS
+    for result in (Order.CHANNELS, Order.PIXELS):
+        check(case, Way.UNFOLD, (Order.CHANNELS, Order.SAMPLES, result), 1)
+
+
+def elements_of_patches(case: Case, pixels: int) -> int:
+    return case.samples * pixels * math.prod(case.weight[1:])

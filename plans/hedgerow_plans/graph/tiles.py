@@ -40,6 +40,13 @@ ROWS_TILE_ELEMENTS = 32_768
 UNFOLDED_TILE_ELEMENTS = 327_680
 """Floats of unfolded patches at a time where memory is plenty, 1.25 MiB: fewer and longer products than with less."""
 
+SMALL_WEIGHT_ELEMENTS = 1024
+"""Largest weight whose gradient is added up from a product for each row of the result.
+
+BLAS rearranges the factors of a long product, which for so few results takes longer than to multiply them. Those of a
+short one it takes as they lie.
+"""
+
 
 def images_per_tile(micro_batch: int, elements_per_image: int, tile_elements: int) -> int:
     """Return how many images make one tile: the largest divisor of the micro-batch that fits, at least one."""

@@ -46,18 +46,37 @@ class Gradient:
         return lambda: np.matmul(first, second, out=total)
 
     def sum(self, terms: Sequence[Factors], total: Array, scratch: ScratchCutter) -> list[Bound]:
-        """Return a call that writes the first product, and calls that make the others in scratch and add them."""
-        first, *others = terms
-        part = scratch.take(total.shape, total.dtype) if others else total
+        """Return a call that writes the first product, and calls that make the others in scratch and add them.
 
-        def adding(factors: Factors) -> Bound:
-            def run() -> None:
-                np.matmul(*factors, out=part)
-                np.add(total, part, out=total)
+        Factors with a third axis are stacks of matrices, whose products are added up first.
+        """
+        part = scratch.take(total.shape, total.dtype) if len(terms) > 1 else total
+        first, _ = terms[0]
+        stack = scratch.take((len(first), *total.shape), total.dtype) if first.ndim > total.ndim else None
+        outputs = [total] + [part] * (len(terms) - 1)
+        calls = [_making(factors, output, stack) for factors, output in zip(terms, outputs, strict=True)]
+        return [calls[0], *(_adding(call, part, total) for call in calls[1:])]
 
-            return run
 
-        return [self.product(first, total), *map(adding, others)]
+def _making(factors: Factors, output: Array, stack: Array | None) -> Bound:
+    first, second = factors
+    if stack is None:
+        return lambda: np.matmul(first, second, out=output)
+    products = stack[: len(first)]
+
+    def run() -> None:
+        np.matmul(first, second, out=products)
+        np.add.reduce(products, axis=0, out=output)
+
+    return run
+
+
+def _adding(make: Bound, part: Array, total: Array) -> Bound:
+    def run() -> None:
+        make()
+        np.add(total, part, out=total)
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,8 @@ def _grad_weight_scratch(call: Call) -> int:
     """Return the bytes of a tile: unfolded images, the gradient turned, and a sum if there is more than one tile."""
     gradient, x, weight = *call.inputs, call.outputs[0]
     if x.order is not Order.SAMPLES:
-        return 4 * ways.grad_weight_elements(_way(call), _sizes(call, x, weight, gradient))
+        sizes, by_channels = _sizes(call, x, weight, gradient), x.order is Order.CHANNELS
+        return 4 * ways.grad_weight_elements(_way(call), sizes, by_channels=by_channels)
     elements = _unfolded(call, call.inputs[0], call.outputs[0]) + call.inputs[0].elements
     images = images_per_tile(call.micro_batch, elements, CONVOLUTION_TILE_ELEMENTS)
     partial = call.outputs[0].bytes(1) if images < call.micro_batch else 0

@@ -13,8 +13,11 @@ from enum import StrEnum
 from hedgerow_plans.graph.ir import Order, Tensor
 from hedgerow_plans.graph.operator import Call, Shape
 from hedgerow_plans.graph.ops.orders import lies_as, same_order
-from hedgerow_plans.graph.tiles import ROWS_TILE_ELEMENTS, UNFOLDED_TILE_ELEMENTS
+from hedgerow_plans.graph.tiles import ROWS_TILE_ELEMENTS, SMALL_WEIGHT_ELEMENTS, UNFOLDED_TILE_ELEMENTS
 from hedgerow_plans.graph.windows import Tap, find_taps
+
+_LEAST_ROW = 8
+"""Pixels of all samples in a row, to an output: gradients of rows then take an eighth of the room that patches do."""
 
 Pair = tuple[int, int]
 
@@ -66,6 +69,13 @@ class Sizes:
         most = _rows(UNFOLDED_TILE_ELEMENTS, self.window * self.result[1] * self.samples, self.result[0])
         tiles = -(-self.result[0] // most)
         return -(-self.result[0] // tiles)
+
+    @property
+    def stacked_rows(self) -> int:
+        """Rows of a tile that each get a gradient of a small weight of their own; 0 if that is not worth it."""
+        small = self.window * self.outputs <= SMALL_WEIGHT_ELEMENTS
+        long = self.result[1] * self.samples >= _LEAST_ROW * self.outputs
+        return self.unfolded_rows if small and long else 0
 
     @property
     def unfolded_elements(self) -> int:
@@ -212,14 +222,15 @@ def grad_input_elements(way: Way, sizes: Sizes) -> int:
     return forward_elements(way, sizes)
 
 
-def grad_weight_elements(way: Way, sizes: Sizes) -> int:
-    """Return the floats of scratch of a gradient of the weight."""
+def grad_weight_elements(way: Way, sizes: Sizes, *, by_channels: bool = False) -> int:
+    """Return the floats of scratch of a gradient of the weight, for images by channels or by pixels."""
     if sizes.pointwise and way is not Way.DEPTHWISE:
         return 0
     match way:
         case Way.UNFOLD:
-            partial = sizes.window * sizes.outputs if sizes.unfolded_rows < sizes.result[0] else 0
-            return sizes.unfolded_elements + partial
+            in_tiles, each = sizes.unfolded_rows < sizes.result[0], sizes.window * sizes.outputs
+            beside = in_tiles + (1 + sizes.stacked_rows if by_channels else 0)
+            return sizes.unfolded_elements + beside * each
         case Way.TAPS:
             near, far = copied_pixels(sizes, in_image=True), copied_pixels(sizes, in_image=False)
             return near * sizes.channels + far * sizes.outputs

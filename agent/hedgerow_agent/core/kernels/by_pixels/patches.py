@@ -32,7 +32,7 @@ class Tile:
     outside: tuple[Array, ...] = ()  # parts of the patches beyond the upper and lower edge
 
     def unfold(self) -> None:
-        """Fill the patches; what lies beyond the left and right edge was set to zero before."""
+        """Fill the patches; what lies beside the image was set to zero before."""
         for part in self.outside:
             part.fill(0)
         for part, pixels in self.pairs:
@@ -78,6 +78,14 @@ def cut_to_fold(layer: Layer, room: Room) -> Iterator[Tile]:
     return _cut(layer, room, _sums)
 
 
+def beside(layer: Layer, room: Room) -> list[Array]:
+    """Return the parts of patches beyond the left and right edge, of any tile: they are zero, and stay so."""
+    stretches = _stretches(layer, 1, range(layer.sizes.result[1]))
+    windows = [(wide, part) for wide in stretches for part in wide.beyond]
+    parts = [room.parts[:, part, :, wide.output] for wide, part in windows]
+    return [part for part in parts if part.size]
+
+
 def _cut(layer: Layer, room: Room, find: Callable[[Layer, Array, range], _Found]) -> Iterator[Tile]:
     result, sizes = _matrix(layer.result, layer.result_order), layer.sizes
     row, at_once = sizes.result[1] * sizes.samples, sizes.unfolded_rows
@@ -118,6 +126,11 @@ class _Stretch:
         """How many positions, and how many rows or columns."""
         return self.window.stop - self.window.start, self.output.stop - self.output.start
 
+    @property
+    def beyond(self) -> tuple[slice, slice]:
+        """The positions of the window before the image and behind it."""
+        return slice(0, self.window.start), slice(self.window.stop, None)
+
 
 def _stretches(layer: Layer, axis: int, wanted: range) -> list[_Stretch]:
     sizes = layer.sizes
@@ -143,8 +156,7 @@ def _copies(layer: Layer, patches: Array, rows: range) -> _Found:
         for high, wide in product(down, across)
         if 0 not in (*high.counts, *wide.counts)
     ]
-    beyond = [(high, part) for high in down for part in (slice(0, high.window.start), slice(high.window.stop, None))]
-    outside = [patches[part, :, high.output] for high, part in beyond]
+    outside = [patches[part, :, high.output] for high in down for part in high.beyond]
     return tuple(pairs), tuple(part for part in outside if part.size)
 
 
