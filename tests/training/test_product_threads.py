@@ -8,7 +8,7 @@ import pytest
 from hedgerow_agent.core.blas import Blas, find_blas
 from hedgerow_agent.core.compilation import NumpyBackend
 from hedgerow_agent.core.kernels.call import Call, Runtime
-from hedgerow_agent.core.product_threads import LEAST_FLOPS_IN_A_ROW, product_flops
+from hedgerow_agent.core.product_threads import LEAST_FLOPS_IN_A_ROW, product_flops, with_threads
 from hedgerow_plans.graph.ir import Node, Order
 from hedgerow_plans.graph.tiles import UNFOLDED_TILE_ELEMENTS
 
@@ -67,6 +67,7 @@ def test_a_convolution_in_tiles_is_as_small_as_its_tiles() -> None:
     assert product_flops(forward) < LEAST_FLOPS_IN_A_ROW
     assert product_flops(pointwise) == 10**9
     assert product_flops(by_taps) == 10**9 // 9
+    assert product_flops(convolution("conv2d", image, (64, 16, 1, 1), result, algorithm="taps")) == 10**9
     assert product_flops(convolution("conv2d", image, (16, 1, 3, 3), image, algorithm="depthwise")) == 0
 
 
@@ -77,3 +78,17 @@ def test_a_convolution_needs_larger_products_than_a_single_one(blas: Blas) -> No
     assert threads_in(convolution("conv2d", image, (16, 16, 1, 1), image, flops=80_000_000), blas) == 2
     assert product_flops(linear(64, 400)) < 21_000_000
     assert threads_in(linear(64, 400), blas) == 2
+
+
+def keeps_its_threads(call: Call, blas: Blas) -> bool:
+    return len(list(with_threads([call], [lambda: None], blas, most=2))) == 1
+
+
+def test_one_position_of_a_window_needs_less_than_unfolded_patches(blas: Blas) -> None:
+    image, weight = (256, 4, 4, 8), (256, 256, 3, 3)
+    for flops, by_taps in ((50_000_000, False), (150_000_000, True)):
+        assert (
+            keeps_its_threads(convolution("conv2d", image, weight, image, algorithm="taps", flops=flops), blas)
+            is by_taps
+        )
+        assert not keeps_its_threads(convolution("conv2d", (8, 4, 4, 8), (8, 8, 3, 3), image, flops=flops // 4), blas)

@@ -5,6 +5,7 @@ and much longer when somebody else wants a processor. What a kernel gets depends
 so that the same program gives the same bits.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
@@ -12,13 +13,17 @@ from functools import partial
 from hedgerow_agent.core.blas import Blas
 from hedgerow_agent.core.kernels.call import Bound, Call
 from hedgerow_plans.graph.ir import Order
+from hedgerow_plans.graph.ops.convolution_ways import Way
 from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UNFOLDED_TILE_ELEMENTS
 
 LEAST_FLOPS = 12_000_000
 """Of a product that is worth two threads: a quarter of a millisecond of one, with 50 billion of them a second."""
 
+LEAST_FLOPS_OF_A_TAP = 8_000_000
+"""Of the product of one position of a window, which reads weights by the hundred thousand and images where they lie."""
+
 LEAST_FLOPS_IN_A_ROW = 45_000_000
-"""Of a product that is one of many: a convolution's come one after the other, and threads meet in each of them."""
+"""Of any other product of a convolution: one processor has just written what the other would have to fetch from it."""
 
 _ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}
 _FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0, "sgd_conv2d": 0}
@@ -26,8 +31,8 @@ _FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0, "sgd_c
 
 _MAKE_WEIGHTS = {"conv2d_grad_weight", "sgd_conv2d"}
 
-_PART_OF_WAY = {"taps": Fraction(1, 9), "winograd": Fraction(4, 9)}
-"""Of the flops of a 3x3 convolution, what goes into one product; Winograd's sixteen, which save some, are one call."""
+_PART_OF_WINOGRAD = Fraction(4, 9)
+"""Of the flops of a convolution, what goes into Winograd's sixteen products; they save some, and are one call."""
 
 
 def with_threads(steps: Sequence[Call | Bound], bound: Sequence[Bound], blas: Blas, most: int) -> Iterator[Bound]:
@@ -46,7 +51,13 @@ def with_threads(steps: Sequence[Call | Bound], bound: Sequence[Bound], blas: Bl
 
 
 def _least(call: Call) -> int:
-    return LEAST_FLOPS if call.node.op in _ONE_PRODUCT else LEAST_FLOPS_IN_A_ROW
+    if call.node.op in _ONE_PRODUCT:
+        return LEAST_FLOPS
+    return LEAST_FLOPS_OF_A_TAP if _way(call) is Way.TAPS else LEAST_FLOPS_IN_A_ROW
+
+
+def _way(call: Call) -> Way:
+    return Way(str(call.node.attributes.get("algorithm", Way.UNFOLD.value)))
 
 
 def product_flops(call: Call) -> int:
@@ -57,12 +68,14 @@ def product_flops(call: Call) -> int:
 
 
 def _of_convolution(call: Call) -> int:
-    way, op = str(call.node.attributes.get("algorithm", "unfold")), call.node.op
-    if way in _PART_OF_WAY:
-        return int(call.flops * _PART_OF_WAY[way])
-    if way != "unfold" or call.integer("groups", 1) != 1:
-        return 0
+    way, op = _way(call), call.node.op
     weight = (*call.updates, *call.outputs)[0] if op in _MAKE_WEIGHTS else call.inputs[1]
+    if way is Way.WINOGRAD:
+        return int(call.flops * _PART_OF_WINOGRAD)
+    if way is Way.TAPS:
+        return call.flops // int(math.prod(weight.shape[2:]))
+    if way is not Way.UNFOLD or call.integer("groups", 1) != 1:
+        return 0
     if weight.shape[2:] == (1, 1):
         return call.flops
     tile = CONVOLUTION_TILE_ELEMENTS if call.order is Order.SAMPLES else UNFOLDED_TILE_ELEMENTS
