@@ -142,7 +142,7 @@ def main(words: Sequence[str]) -> int:
         print(python)
         return 0
     if held_back(os.environ):
-        sys.stderr.write(f"Not handed on, as one library alone heeds it: {', '.join(held_back(os.environ))}.\n")
+        sys.stderr.write(f"Not heeded, as it is for one library alone: {', '.join(held_back(os.environ))}.\n")
     results = measure(arguments, python)
     print(write_report(arguments.reports, results, arguments.avx2))
     print("\n".join(figures(results)))

@@ -13,6 +13,7 @@ AVX2_AT_MOST: Mapping[str, str] = MappingProxyType(
         "ONEDNN_MAX_CPU_ISA": "AVX2",
         "MKL_ENABLE_INSTRUCTIONS": "AVX2",
         "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
     }
 )
 """What keeps torch's libraries and numpy's from AVX-512, which the compiled backend does not use and no board has."""
@@ -20,9 +21,13 @@ AVX2_AT_MOST: Mapping[str, str] = MappingProxyType(
 _OF_ONE_LIBRARY = {
     *AVX2_AT_MOST,
     "OPENBLAS_L2_SIZE",
+    "OPENBLAS_BLOCK_FACTOR",
+    "ONEDNN_CPU_ISA_HINTS",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
     "DNNL_MAX_CPU_ISA",
+    "DNNL_DEFAULT_FPMATH_MODE",
     "MKL_CBWR",
-    "NPY_DISABLE_CPU_FEATURES",
+    "MKL_DEBUG_CPU_TYPE",
     "NPY_ENABLE_CPU_FEATURES",
 }
 

@@ -22,6 +22,7 @@ from bench_core.core import LEARNING_RATE, SEED, samples
 from bench_core.instructions import alike
 from bench_core.programs import encoded_program
 from bench_core.workloads import WORKLOADS
+from hedgerow_agent.core.blas import find_blas
 from hedgerow_agent.core.compilation import NumpyBackend
 from hedgerow_agent.core.executor import Executor
 from hedgerow_agent.core.kernels import sinks
@@ -67,10 +68,13 @@ class Stopwatch:
 
     @contextmanager
     def watching_products(self) -> Iterator[None]:
-        """Count products while this lasts, those too that are bound meanwhile to go straight into a weight."""
+        """Count products while this lasts, those too that are bound meanwhile to go straight into a weight.
+
+        Where numpy's BLAS is not known, numpy makes those as well.
+        """
         matmul, taking = self.timed(PRODUCTS, [np.matmul]), sinks.taking
-        into_weights = mock.patch.object(sinks, "taking", lambda *given: self.timed(PRODUCTS, [taking(*given)]))
-        with into_weights, mock.patch.object(np, "matmul", matmul):
+        timed = taking if find_blas() is None else lambda *given: self.timed(PRODUCTS, [taking(*given)])
+        with mock.patch.object(sinks, "taking", timed), mock.patch.object(np, "matmul", matmul):
             yield
 
 

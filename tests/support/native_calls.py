@@ -17,6 +17,9 @@ from support.kernel_calls import Laboratory, Moment, gradient_node
 NOWHERE = np.zeros(64, np.uint8)
 """An arena in which nothing lies: every array is a region of its own, so that steps outside are refused."""
 
+RATE = 0.375
+"""Of learning: a number that 32 bits have exactly, and that is not forgotten unnoticed as 1 would be."""
+
 COMPARED: set[str] = set()
 """Operators that were compared since somebody emptied this."""
 
@@ -69,14 +72,15 @@ class Twins:
 
     def made(self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array]) -> Made:
         """Run a node three times."""
-        exact = Laboratory(self.micro_batch, "float64")
-        fast = Laboratory(self.micro_batch, "float32", bind=native_bind(self.library))
+        exact = Laboratory(self.micro_batch, "float64", learning_rate=RATE)
+        fast = Laboratory(self.micro_batch, "float32", bind=native_bind(self.library), learning_rate=RATE)
         COMPARED.add(node.op)
         wide = {name: self._as(tensors[name], arrays[name], np.float64) for name in node.reads}
         narrow = {name: self._as(tensors[name], arrays[name], np.float32) for name in node.reads}
         plain = {name: array.copy() for name, array in narrow.items()}
         wanted = exact.run(node, tensors, wide) | {name: wide[name] for name in node.updates}
-        usual = Laboratory(self.micro_batch, "float32").run(node, tensors, plain) | {n: plain[n] for n in node.updates}
+        lab = Laboratory(self.micro_batch, "float32", learning_rate=RATE)
+        usual = lab.run(node, tensors, plain) | {name: plain[name] for name in node.updates}
         found = fast.run(node, tensors, narrow) | {name: narrow[name] for name in node.updates}
         assert fast.scratch_reached[node.name][0] <= fast.scratch_reached[node.name][1]
         return Made(wanted, usual, found)
@@ -85,7 +89,7 @@ class Twins:
         self, node: Node, tensors: Mapping[str, Tensor], arrays: Mapping[str, Array], now: Moment
     ) -> dict[str, tuple[Array, Array]]:
         """Return what numpy in 32 bits and the library made of a node where any bit differs."""
-        usual = Laboratory(self.micro_batch, "float32", now=now)
+        usual = Laboratory(self.micro_batch, "float32", now=now, learning_rate=RATE)
         fast = replace(usual, bind=native_bind(self.library))
         COMPARED.add(node.op)
         made = []

@@ -49,6 +49,7 @@ MOST = {
     "conv2d": 2e-6,
     "conv2d_grad_input": 2e-6,
     "conv2d_grad_weight": 2e-6,
+    "sgd_conv2d": 2e-6,
 }
 """The largest distance to numpy in 64 bits beyond twice that of numpy in 32, of the largest number of a result or of 1.
 

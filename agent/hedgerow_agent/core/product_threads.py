@@ -14,7 +14,7 @@ from hedgerow_agent.core.blas import Blas
 from hedgerow_agent.core.kernels.call import Bound, Call
 from hedgerow_plans.graph.ir import Order
 from hedgerow_plans.graph.ops.convolution_ways import Way
-from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, UNFOLDED_TILE_ELEMENTS
+from hedgerow_plans.graph.tiles import CONVOLUTION_TILE_ELEMENTS, SMALL_WEIGHT_ELEMENTS, UNFOLDED_TILE_ELEMENTS
 
 LEAST_FLOPS = 12_000_000
 """Of a product that is worth two threads: a quarter of a millisecond of one, with 50 billion of them a second."""
@@ -23,7 +23,7 @@ LEAST_FLOPS_OF_A_TAP = 8_000_000
 """Of the product of one position of a window, which reads weights by the hundred thousand and images where they lie."""
 
 LEAST_FLOPS_IN_A_ROW = 45_000_000
-"""Of any other product of a convolution: one processor has just written what the other would have to fetch from it."""
+"""Of any other product of a convolution: the other processor first fetches images, or patches just made of them."""
 
 _ONE_PRODUCT = {"linear", "linear_grad_input", "linear_grad_weight", "sgd_linear"}
 _FILTERS = {"conv2d": 0, "conv2d_grad_input": 1, "conv2d_grad_weight": 0, "sgd_conv2d": 0}
@@ -78,5 +78,7 @@ def _of_convolution(call: Call) -> int:
         return 0
     if weight.shape[2:] == (1, 1):
         return call.flops
+    if op in _MAKE_WEIGHTS and weight.size <= SMALL_WEIGHT_ELEMENTS:
+        return 0
     tile = CONVOLUTION_TILE_ELEMENTS if call.order is Order.SAMPLES else UNFOLDED_TILE_ELEMENTS
     return min(call.flops, 2 * tile * int(weight.shape[_FILTERS[op]]))

@@ -3,7 +3,8 @@
 Only what depends on a trainable tensor is differentiated, so nothing before the first one. Where a gradient equals
 another one (a sum passes its gradient through) no tensor is made and the other one's name stands for both. Within a
 layer the parameters' gradients come first, smallest first: then the layer's saved input dies before the gradient of
-that input is born. Contributions to one gradient are summed as they arrive, so that at most two are live.
+that input is born (`tuning.updates` has exceptions). Contributions to one gradient are summed as they arrive, so that
+at most two are live.
 """
 
 from collections import Counter

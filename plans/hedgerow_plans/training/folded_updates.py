@@ -4,11 +4,12 @@ Only plain SGD can: what it subtracts is the gradient times the rate, and nothin
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import Graph, Node
+from hedgerow_plans.graph.operator import Tensors
 
 ROWS: Mapping[str, str] = {"embedding_grad": "sgd_rows"}
 """Of a table, only the rows change that tokens chose: its gradient would be as large as the table, and mostly zeros."""
@@ -19,11 +20,14 @@ LAYERS: Mapping[str, str] = {"linear_grad_weight": "sgd_linear"}
 CONVOLUTIONS: Mapping[str, str] = {"conv2d_grad_weight": "sgd_conv2d"}
 """The same of a convolution, once it is known how its tensors lie."""
 
+Wanted = Callable[[Node, Tensors], bool]
+"""Whether an update should make its gradient itself."""
 
-def fold(graph: Graph, folded: Mapping[str, str]) -> Graph:
+
+def fold(graph: Graph, folded: Mapping[str, str], wanted: Wanted = table.takes_orders) -> Graph:
     """Return the graph with each plain update, and the gradient of these kinds that only it reads, made one node.
 
-    Two nodes stay where the one could not work with tensors that lie as they do.
+    Two nodes stay where the one is not wanted, at least where it could not work with tensors that lie as they do.
     """
     uses = Counter(name for node in graph.nodes for name in node.reads)
     gradients = {node.outputs[0]: node for node in graph.nodes if node.op in folded}
@@ -31,7 +35,7 @@ def fold(graph: Graph, folded: Mapping[str, str]) -> Graph:
     plain = [node for node in graph.nodes if _is_plain(node) and node.inputs[0] in single]
     joined = [(node.inputs[0], _joined(single[node.inputs[0]], node, folded)) for node in plain]
     tensors = graph.by_name()
-    made = {node.name: (gradient, node) for gradient, node in joined if table.takes_orders(node, tensors)}
+    made = {node.name: (gradient, node) for gradient, node in joined if wanted(node, tensors)}
     gone = {gradient for gradient, _ in made.values()}
     nodes = tuple(
         made[node.name][1] if node.name in made else node for node in graph.nodes if gone.isdisjoint(node.outputs)

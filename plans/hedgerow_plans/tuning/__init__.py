@@ -1,17 +1,18 @@
 """What makes training graphs fast where memory allows it, chosen once per program and the same on every rung.
 
 Nodes are rewritten so that less is computed (`rewriting`), tensors get the order in which they lie in memory
-(`ordering`), and convolutions the way they are computed (`convolutions`). Names, roles and results stay as they are,
+(`ordering`), convolutions the way they are computed (`convolutions`), and some of their gradients go straight into the
+weight (`updates`). Names, roles and results stay as they are,
 apart from rounding. A program for a microcontroller's budget is left alone: it would pay for speed with scratch.
 """
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from hedgerow_plans.training.folded_updates import CONVOLUTIONS, fold
 from hedgerow_plans.training.graphs import TrainingGraphs
 from hedgerow_plans.tuning.ordering import Choice, choose, ordered
 from hedgerow_plans.tuning.rewriting import rewritten
+from hedgerow_plans.tuning.updates import straight_into_weights
 
 __all__ = ["LEAST_BUDGET_BYTES", "tuned"]
 
@@ -34,7 +35,7 @@ def tuned(graphs: TrainingGraphs, budget_bytes: int, batch_size: int, outside: C
         return replace(graphs, direct=direct, in_pieces=in_pieces, evaluate=evaluate)
     return replace(
         graphs,
-        direct=fold(ordered(direct, choice), CONVOLUTIONS),
+        direct=straight_into_weights(ordered(direct, choice), batch_size),
         in_pieces=None if in_pieces is None else ordered(in_pieces, choice),
         evaluate=ordered(evaluate, choice),
     )

@@ -3,6 +3,7 @@
 Plain SGD subtracts the gradient times the rate and nothing else, so a product can be subtracted where it is made.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -106,11 +107,17 @@ def taking(first: Array, second: Array, total: Array) -> Callable[[float], objec
     return (blas and blas.taking(first, second, total)) or _taking_rows(first, second, total)
 
 
+@functools.cache
+def _rows_beside_the_arena(rows: int, width: int, dtype: str) -> Array:
+    """Return room for a few rows of a product, the same for all that are as large: they come one after the other."""
+    return np.empty((rows, width), dtype)
+
+
 def _taking_rows(first: Array, second: Array, total: Array) -> Callable[[float], object]:
     """Return the same by numpy, which cannot add to what is there: a few rows of the product lie beside the arena."""
     rows, width = total.shape
     tile = rows_per_tile(rows, width, UPDATE_TILE_ELEMENTS)
-    product = np.empty((tile, width), total.dtype)
+    product = _rows_beside_the_arena(tile, width, total.dtype.str)
     parts = [slice(row, row + tile) for row in range(0, rows, tile)]
     tiles = [(first[part], product[: len(total[part])], total[part]) for part in parts]
 
