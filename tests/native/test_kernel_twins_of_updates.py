@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from hedgerow_agent.core.kernels.call import Array
 from hedgerow_agent.core.native.library import Library
-from hedgerow_plans.graph import table
 from hedgerow_plans.graph.ir import DType, Node, Order, Tensor
 from hedgerow_plans.graph.ops.convolution_ways import Way
-from support.convolutions import Case, dense, in_orders, weight_order, winograd
+from support.convolutions import Case, dense, drawn, trained_layer, update, winograd
 from support.gradients import parameter, sample, seeds
 from support.native_calls import Twins
 from support.twin_tests import compares, judge, state, trained
@@ -89,16 +88,8 @@ def test_gradients_that_go_straight_into_a_weight(
 
 
 def check_convolution(library: Library, case: Case, way: Way, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    known = {tensor.name: tensor for tensor in (sample("x", *case.image), trained("w", *case.weight))}
-    forward = Node("y", "conv2d", ("x", "w"), ("dy",), attributes=case.attributes)
-    known["dy"] = table.infer(forward, known)[0]
-    tensors = in_orders(known, (Order.PIXELS, weight_order(case), Order.PIXELS))
-    node = Node("sgd", "sgd_conv2d", ("dy", "x"), (), ("w",), {**case.attributes, "algorithm": way.value})
-    arrays: dict[str, Array] = {
-        name: rng.standard_normal(tensor.full_shape(case.samples)).astype(np.float32) for name, tensor in known.items()
-    }
-    judge({"sgd_conv2d": Twins(library, case.samples).compare(node, tensors, arrays)})
+    twins, arrays = Twins(library, case.samples), drawn(case, "float32", seed)
+    judge({"sgd_conv2d": twins.compare(update(case, way), trained_layer(case), arrays)})
 
 
 @compares("sgd_conv2d")

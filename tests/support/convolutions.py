@@ -2,10 +2,16 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from hedgerow_plans.graph.ir import Attribute, Order, Tensor
+from hedgerow_agent.core.kernels.call import Array
+from hedgerow_plans.graph import table
+from hedgerow_plans.graph.ir import Attribute, Node, Order, Tensor
+from hedgerow_plans.graph.ops.convolution_ways import Way
+from support.gradients import sample
+from support.twin_tests import trained
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,24 @@ def in_orders(tensors: dict[str, Tensor], orders: tuple[Order, Order, Order]) ->
     image, weight, result = orders
     wanted = {"x": image, "dx": image, "w": weight, "dw": weight, "y": result, "dy": result}
     return {name: replace(tensor, order=wanted.get(name, Order.SAMPLES)) for name, tensor in tensors.items()}
+
+
+def trained_layer(case: Case) -> dict[str, Tensor]:
+    """Return images and gradient by pixels, and a weight as products of them lie, for an update by plain SGD."""
+    known = {"x": sample("x", *case.image), "w": trained("w", *case.weight)}
+    (made,) = table.infer(Node("y", "conv2d", ("x", "w"), ("dy",), attributes=case.attributes), known)
+    return in_orders({**known, "dy": made}, (Order.PIXELS, weight_order(case), Order.PIXELS))
+
+
+def update(case: Case, way: Way) -> Node:
+    return Node("sgd", "sgd_conv2d", ("dy", "x"), (), ("w",), {**case.attributes, "algorithm": way.value})
+
+
+def drawn(case: Case, dtype: str, seed: int) -> dict[str, Array]:
+    """Draw what a trained layer reads and changes."""
+    rng = np.random.default_rng(seed)
+    shapes = {name: tensor.full_shape(case.samples) for name, tensor in trained_layer(case).items()}
+    return {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
 
 
 def weight_order(case: Case) -> Order:

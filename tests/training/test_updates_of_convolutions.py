@@ -24,30 +24,19 @@ from hedgerow_plans.training.graphs import TrainingGraphs, differentiate
 from hedgerow_plans.training.optimizers import Adam, Optimizer, Sgd
 from hedgerow_plans.tuning import LEAST_BUDGET_BYTES, tuned
 from hedgerow_plans.tuning.updates import MOST_TERMS
-from support.convolutions import Case, dense, in_orders, weight_order, winograd
+from support.convolutions import Case, dense, drawn, trained_layer, update, winograd
 from support.gradients import sample, seeds
 from support.kernel_calls import Laboratory
 from support.programs import program_of, same_micro_batch
-from support.twin_tests import trained
 
 RATE, BATCH, BUDGET_BYTES = 0.25, 4, 256 * 1024 * 1024
 LARGE = Case((40, 30, 30), (12, 40, 3, 3), {"stride": 2, "padding": 1}, 9)
 """More patches than one tile holds."""
 
 
-def layer(case: Case) -> dict[str, Tensor]:
-    known = {"x": sample("x", *case.image), "w": trained("w", *case.weight)}
-    (made,) = table.infer(Node("y", "conv2d", ("x", "w"), ("dy",), attributes=case.attributes), known)
-    return in_orders({**known, "dy": made}, (Order.PIXELS, weight_order(case), Order.PIXELS))
-
-
-def update(case: Case, way: Way) -> Node:
-    return Node("sgd", "sgd_conv2d", ("dy", "x"), (), ("w",), {**case.attributes, "algorithm": way.value})
-
-
 def moved_by_its_gradient(case: Case, arrays: dict[str, Array]) -> Array:
     """Return what becomes of the weight, by the gradient that is computed sample by sample in 64 bits."""
-    known = {name: replace(tensor, order=Order.SAMPLES) for name, tensor in layer(case).items()}
+    known = {name: replace(tensor, order=Order.SAMPLES) for name, tensor in trained_layer(case).items()}
     node = Node("dw", "conv2d_grad_weight", ("dy", "x"), ("dw",), attributes={**case.attributes, "shape": case.weight})
     wide = {name: array.astype(np.float64) for name, array in arrays.items()}
     moved: Array = wide["w"] - RATE * Laboratory(case.samples).run(node, known, wide)["dw"]
@@ -55,10 +44,7 @@ def moved_by_its_gradient(case: Case, arrays: dict[str, Array]) -> Array:
 
 
 def check(case: Case, way: Way, dtype: str, seed: int) -> None:
-    tensors, rng = layer(case), np.random.default_rng(seed)
-    arrays: dict[str, Array] = {
-        name: rng.standard_normal(tensor.full_shape(case.samples)).astype(dtype) for name, tensor in tensors.items()
-    }
+    tensors, arrays = trained_layer(case), drawn(case, dtype, seed)
     wanted, before = moved_by_its_gradient(case, arrays), {name: arrays[name].copy() for name in ("x", "dy")}
     table.check_orders(update(case, way), tensors)
     lab = Laboratory(case.samples, dtype, learning_rate=RATE)
@@ -100,7 +86,7 @@ def test_tiles_need_no_room_for_their_sum() -> None:
     gradient = Node(
         "dw", "conv2d_grad_weight", ("dy", "x"), ("dw",), attributes={**LARGE.attributes, "shape": LARGE.weight}
     )
-    tensors = layer(LARGE)
+    tensors = trained_layer(LARGE)
     written = {**tensors, "dw": replace(tensors["w"], name="dw")}
     weight_bytes = tensors["w"].bytes(1)
     saved = table.scratch_bytes(gradient, written, LARGE.samples) - table.scratch_bytes(
@@ -136,7 +122,9 @@ def test_gradients_of_micro_batches_are_written() -> None:
 def test_no_long_sum_and_no_small_gradient_goes_straight_into_a_weight(model: str) -> None:
     graph = tuned_graphs(model, Sgd()).direct
     tensors = graph.by_name()
-    for node in (node for node in graph.nodes if node.op == "sgd_conv2d"):
+    updates = [node for node in graph.nodes if node.op == "sgd_conv2d"]
+    assert updates
+    for node in updates:
         gradient, x, weight = (tensors[name] for name in (*node.inputs, *node.updates))
         assert weight.elements >= BATCH * x.elements  # which live longer for it
         terms = BATCH * gradient.shape[1] * gradient.shape[2]
@@ -153,10 +141,7 @@ def test_no_long_sum_and_no_small_gradient_goes_straight_into_a_weight(model: st
     ],
 )
 def test_small_steps_are_rounded_away_no_more_than_by_sgd(case: Case, way: Way) -> None:
-    rng, tensors = np.random.default_rng(1), layer(case)
-    arrays: dict[str, Array] = {
-        name: rng.standard_normal(tensor.full_shape(case.samples)).astype("f4") for name, tensor in tensors.items()
-    }
+    tensors, arrays = trained_layer(case), drawn(case, "float32", 1)
     arrays["dy"] *= np.float32(3e-6 / np.sqrt(case.samples * case.image[1] * case.image[2]))
     wanted, before = moved_by_its_gradient(case, arrays), arrays["w"].copy()
     Laboratory(case.samples, "float32", learning_rate=RATE).run(update(case, way), tensors, arrays)
@@ -188,20 +173,22 @@ def test_rungs_and_switches_between_them_change_no_bit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (replace(layer(LARGE)["w"], role=Role.FROZEN), "'w' is frozen; it can only update a trainable tensor"),
+        (replace(trained_layer(LARGE)["w"], role=Role.FROZEN), "'w' is frozen; it can only update a trainable tensor"),
         (sample("dy", 12, 15, 14), "'dy' has shape [12, 15, 14]; give it shape [12, 15, 15]"),
     ],
     ids=["a frozen weight", "another gradient"],
 )
 def test_what_does_not_go_together_is_refused(wrong: Tensor, sentence: str) -> None:
     with pytest.raises(GraphError, match=re.escape(sentence)):
-        table.infer(update(LARGE, Way.UNFOLD), {**layer(LARGE), wrong.name: wrong})
+        table.infer(update(LARGE, Way.UNFOLD), {**trained_layer(LARGE), wrong.name: wrong})
 
 
 def test_a_depthwise_window_and_images_by_samples_are_left_to_sgd() -> None:
-    by_samples = {name: replace(tensor, order=Order.SAMPLES) for name, tensor in layer(LARGE).items()}
+    by_samples = {name: replace(tensor, order=Order.SAMPLES) for name, tensor in trained_layer(LARGE).items()}
     assert not table.takes_orders(update(LARGE, Way.UNFOLD), by_samples)
     window = Case((6, 8, 8), (6, 1, 3, 3), {"padding": 1, "groups": 6}, 2)
-    tensors = {name: replace(tensor, order=Order.PIXELS) for name, tensor in layer(window).items() if name != "w"}
-    depthwise = {**tensors, "w": replace(layer(window)["w"], order=Order.SAMPLES)}
+    tensors = {
+        name: replace(tensor, order=Order.PIXELS) for name, tensor in trained_layer(window).items() if name != "w"
+    }
+    depthwise = {**tensors, "w": replace(trained_layer(window)["w"], order=Order.SAMPLES)}
     assert not table.takes_orders(update(window, Way.DEPTHWISE), depthwise)

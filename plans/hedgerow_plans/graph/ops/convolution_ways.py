@@ -17,7 +17,8 @@ from hedgerow_plans.graph.tiles import ROWS_TILE_ELEMENTS, SMALL_WEIGHT_ELEMENTS
 from hedgerow_plans.graph.windows import Tap, find_taps
 
 _LEAST_ROW = 8
-"""Pixels of all samples in a row, to an output: gradients of rows then take an eighth of the room that patches do."""
+"""Pixels of all samples in a row, to an output: gradients of rows then take at most an eighth of
+the room of patches."""
 
 Pair = tuple[int, int]
 
